@@ -1,0 +1,60 @@
+# Two commands for users (`make demo`, `make test`), one for contributors (`make check`).
+# Each sets up what it needs in .venv, with uv where there is one, else with venv and pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+WORKERS ?= auto
+
+.PHONY: demo test check lint types layers examples bench docs clean
+
+demo: $(VENV)/.runtime ## run the built-in example, end to end
+	$(BIN)/twinspan demo --out demo-spans
+
+test: $(VENV)/.dev ## run all tests, doctests and the README's examples
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: lint types layers test ## everything a change must pass
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+layers: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+clean: ## remove everything that these commands made
+	rm -rf $(VENV) demo-spans .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+# --- set-up -------------------------------------------------------------------------------
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "twinspan needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+ifdef UV
+	uv venv --quiet --python "$(PYTHON)" $(VENV)
+else
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+endif
+
+$(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
+ifdef UV
+	uv pip install --quiet --python $(BIN)/python -e '.[langgraph]'
+else
+	$(BIN)/python -m pip install --quiet -e '.[langgraph]'
+endif
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+ifdef UV
+	uv pip install --quiet --python $(BIN)/python -e '.[langgraph]' --group dev
+else
+	$(BIN)/python -m pip install --quiet -e '.[langgraph]' --group dev
+endif
+	@touch $@ $(VENV)/.runtime

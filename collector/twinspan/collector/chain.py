@@ -1,0 +1,34 @@
+"""The hash chain over a run's decisions: a decision removed or altered shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from twinspan.instrumentation import conventions as c
+
+GENESIS: Final = "0" * 64
+"""What the first decision of a run names as its predecessor."""
+
+UNHASHED: Final = frozenset({c.AUDIT_HASH, c.AUDIT_SEQ, c.AUDIT_WRITER})
+"""Keys outside the content: the hash itself, and what says who wrote it when."""
+
+
+def decision_hash(attributes: Mapping[str, object], previous: str) -> str:
+    """SHA-256 of a decision's attributes in canonical form and of its predecessor's hash.
+
+    Numbers are written with the shortest text that reads back to the same double, so any
+    reader of the recorded file arrives at the same hash.
+
+    >>> first = decision_hash({"twinspan.breaker.decision": "proceed"}, GENESIS)
+    >>> first == decision_hash({"twinspan.breaker.decision": "halt"}, GENESIS)
+    False
+    """
+    content: dict[str, object] = {
+        key: value for key, value in attributes.items() if key not in UNHASHED and value is not None
+    }
+    content[c.AUDIT_PREV_HASH] = previous
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,99 @@
+"""Ended spans as typed records: the only form in which a score reaches the accumulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from opentelemetry.sdk.trace import ReadableSpan
+
+from twinspan.instrumentation import conventions as c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeRecord:
+    """A probe set that has ended.
+
+    Attributes:
+        span_id: its span, the key under which it counts once.
+        run_id, node, task_id, scope, superstep, axis: where it stands.
+        set_id: the probe set.
+        outcome: how it ended; only `ok` and `partial` carry a score.
+        delta: excess disagreement; None without a score.
+        p_value, e_value: its evidence.
+        distances, n_reference, n_counterfactual: the raw parts.
+        weight: blast radius, the graph's largest being 1.
+        share: blast radius as a share of the graph's.
+        estimator: the distance in force.
+        intervention_id: the intervention that it re-measures; None for an ordinary probe.
+    """
+
+    span_id: int
+    run_id: str
+    set_id: str
+    node: str
+    task_id: str
+    scope: str
+    superstep: int
+    axis: str
+    outcome: str
+    delta: float | None
+    p_value: float | None
+    e_value: float | None
+    ci_high: float | None
+    distances: tuple[float, ...]
+    n_reference: int
+    n_counterfactual: int
+    weight: float
+    share: float
+    estimator: str | None
+    intervention_id: str | None
+
+
+def span_type(span: ReadableSpan) -> str | None:
+    """What kind of our spans this is; None for a foreign one."""
+    attributes = span.attributes
+    return None if not attributes else cast("str | None", attributes.get(c.SPAN_TYPE))
+
+
+def _numbers(value: object) -> tuple[float, ...]:
+    return tuple(float(item) for item in cast("Sequence[float]", value or ()))
+
+
+def _real(attributes: Mapping[str, Any], key: str, default: float = 0.0) -> float:
+    value = attributes.get(key)
+    return default if value is None else float(value)
+
+
+def _maybe(attributes: Mapping[str, Any], key: str) -> float | None:
+    value = attributes.get(key)
+    return None if value is None else float(value)
+
+
+def probe_record(span: ReadableSpan) -> ProbeRecord:
+    """Read a `probe {node}` span."""
+    read = cast("Mapping[str, Any]", span.attributes or {})
+    context = span.get_span_context()
+    return ProbeRecord(
+        span_id=0 if context is None else context.span_id,
+        run_id=str(read[c.RUN_ID]),
+        set_id=str(read[c.PROBE_SET_ID]),
+        node=str(read[c.NODE_ID]),
+        task_id=str(read[c.NODE_TASK_ID]),
+        scope=str(read[c.SUPERSTEP_SCOPE]),
+        superstep=int(read[c.SUPERSTEP_INDEX]),
+        axis=str(read[c.PROBE_AXIS]),
+        outcome=str(read.get(c.PROBE_OUTCOME, "error")),
+        delta=_maybe(read, c.EFFECT_VALUE),
+        p_value=_maybe(read, c.EFFECT_P_VALUE),
+        e_value=_maybe(read, c.EFFECT_E_VALUE),
+        ci_high=_maybe(read, c.EFFECT_CI_UPPER),
+        distances=_numbers(read.get(c.DIVERGENCE_DISTANCES)),
+        n_reference=int(read.get(c.DIVERGENCE_REFERENCE_COUNT, 0)),
+        n_counterfactual=int(read.get(c.DIVERGENCE_COUNTERFACTUAL_COUNT, 0)),
+        weight=_real(read, c.NODE_WEIGHT),
+        share=_real(read, c.NODE_WEIGHT_SHARE),
+        estimator=cast("str | None", read.get(c.PROBE_ESTIMATOR)),
+        intervention_id=cast("str | None", read.get(c.INTERVENTION_ID)),
+    )

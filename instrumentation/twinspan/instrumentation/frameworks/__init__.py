@@ -1,0 +1,1 @@
+"""One package or file for each agent framework, imported only when the framework is used."""

@@ -1,0 +1,62 @@
+"""Real edges: who wrote the channel that woke a task.
+
+LangGraph wakes a task by channels (`branch:to:x`, `join:a+b:x`, a `Send`). Which tasks wrote
+them is known when their superstep is over, so an edge is observed, never guessed, whether it
+was static, conditional, a `Command` or a `Send`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from twinspan.instrumentation.frameworks.langgraph import names
+from twinspan.instrumentation.run import Parent
+
+
+class EdgeTracker:
+    """The writers of the wake-up channels of one scope of one run."""
+
+    def __init__(self) -> None:
+        self._writers: dict[str, list[Parent]] = {}
+        self._sends: list[Parent] = []
+
+    def parents_of(self, task: Any) -> tuple[Parent, ...]:
+        """The executions that woke a task."""
+        path: Sequence[Any] = task.path
+        if path and path[0] == names.PUSH:
+            index = path[1] if len(path) > 1 else None
+            if isinstance(index, int) and index < len(self._sends):
+                return (self._sends[index],)
+            return ()
+        found: dict[str, Parent] = {}
+        for trigger in task.triggers:
+            for parent in self._writers.get(trigger, ()):
+                found.setdefault(parent.task_id, parent)
+        return tuple(found.values())
+
+    def record(self, tasks: Sequence[Any], parents: Sequence[Parent]) -> None:
+        """Remember what a finished superstep wrote; what it was woken by is used up.
+
+        A join waits until all its writers have written, over several supersteps; everything
+        else is gone after one.
+        """
+        used = {trigger for task in tasks for trigger in task.triggers}
+        self._writers = {
+            channel: writers
+            for channel, writers in self._writers.items()
+            if channel.startswith(names.JOIN) and channel not in used
+        }
+        self._sends = []
+        pairs = sorted(zip(tasks, parents, strict=True), key=lambda pair: _order(pair[0]))
+        for task, parent in pairs:
+            for channel, _ in task.writes:
+                if channel == names.TASKS:
+                    self._sends.append(parent)
+                elif names.is_routing(channel):
+                    self._writers.setdefault(channel, []).append(parent)
+
+
+def _order(task: Any) -> str:
+    # LangGraph applies the writes of a superstep in the order of the tasks' paths.
+    return repr(tuple(task.path[:3]))

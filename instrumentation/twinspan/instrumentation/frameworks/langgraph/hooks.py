@@ -1,0 +1,197 @@
+"""Installs and removes the hooks in LangGraph's runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+from langgraph.pregel import Pregel
+from langgraph.pregel._runner import PregelRunner
+from wrapt import wrap_function_wrapper
+
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.engine import Engine
+from twinspan.instrumentation.errors import BiasHalt
+from twinspan.instrumentation.frameworks.langgraph.scope import (
+    GraphScope,
+    current_holder,
+    with_scope,
+)
+from twinspan.instrumentation.frameworks.langgraph.superstep import Superstep
+from twinspan.instrumentation.frameworks.langgraph.topology import topology_of
+from twinspan.instrumentation.probing.guard import current_probe
+from twinspan.instrumentation.run import LiveRun
+from twinspan.instrumentation.safety import harmless
+
+_HOOKED = (
+    (Pregel, "stream"),
+    (Pregel, "astream"),
+    (PregelRunner, "tick"),
+    (PregelRunner, "atick"),
+    (BaseTool, "run"),
+    (BaseTool, "arun"),
+)
+
+
+class _Hooks:
+    """The wrappers of one instrumentation."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def _scope(self, graph: Any, config: Any) -> tuple[GraphScope, bool] | None:
+        """The scope of a graph that begins, and whether a run begins with it."""
+        if current_probe() is not None:
+            return None
+        found: tuple[GraphScope, bool] | None = None
+        with harmless(self._engine.failures, "starting a run"):
+            holder = current_holder.get()
+            if holder is not None:
+                found = (holder.scope(), False)
+            else:
+                run = LiveRun.open(self._engine, topology_of(graph), attributes=_thread(config))
+                found = (GraphScope(run=run), True)
+        return found
+
+    def stream(self, wrapped: Any, graph: Any, args: Any, kwargs: Any) -> Iterator[Any]:
+        """A graph's run, from its first chunk to its last."""
+        input_, config, kwargs = _arguments(args, kwargs)
+        begun = self._scope(graph, config)
+        if begun is None:
+            yield from wrapped(input_, config, **kwargs)
+            return
+        scope, is_root = begun
+        try:
+            yield from wrapped(input_, with_scope(config, scope), **kwargs)
+        except BaseException as error:
+            _close(scope, is_root, error)
+            raise
+        else:
+            _close(scope, is_root, None)
+
+    async def astream(self, wrapped: Any, graph: Any, args: Any, kwargs: Any) -> AsyncIterator[Any]:
+        """The same on an event loop."""
+        input_, config, kwargs = _arguments(args, kwargs)
+        begun = self._scope(graph, config)
+        if begun is None:
+            async for chunk in wrapped(input_, config, **kwargs):
+                yield chunk
+            return
+        scope, is_root = begun
+        chunks = wrapped(input_, with_scope(config, scope), **kwargs)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        except BaseException as error:
+            await chunks.aclose()
+            _close(scope, is_root, error)
+            raise
+        else:
+            _close(scope, is_root, None)
+
+    # --- supersteps --------------------------------------------------------------------------
+
+    def tick(self, wrapped: Any, runner: Any, args: Any, kwargs: Any) -> Iterator[None]:
+        """A superstep's tasks, then its boundary."""
+        tasks = tuple(args[0] if args else kwargs.pop("tasks"))
+        superstep = Superstep.of(tasks)
+        if superstep is None:
+            yield from wrapped(tasks, **kwargs)
+            return
+        try:
+            if not superstep.holds:
+                yield from wrapped(superstep.tasks, **kwargs)
+                superstep.close()
+                return
+            # Nothing is streamed meanwhile, so nobody needs to be woken for it.
+            kwargs["get_waiter"] = None
+            with superstep.holding(runner):
+                for _ in wrapped(superstep.tasks, **kwargs):
+                    pass
+                superstep.close()
+        finally:
+            superstep.settle()
+        yield
+
+    async def atick(self, wrapped: Any, runner: Any, args: Any, kwargs: Any) -> AsyncIterator[None]:
+        """The same on an event loop."""
+        tasks = tuple(args[0] if args else kwargs.pop("tasks"))
+        superstep = Superstep.of(tasks)
+        if superstep is None:
+            async for _ in wrapped(tasks, **kwargs):
+                yield
+            return
+        try:
+            if not superstep.holds:
+                async for _ in wrapped(superstep.tasks, **kwargs):
+                    yield
+                await superstep.aclose()
+                return
+            kwargs["get_waiter"] = None
+            with superstep.holding(runner):
+                async for _ in wrapped(superstep.tasks, **kwargs):
+                    pass
+                await superstep.aclose()
+        finally:
+            superstep.settle()
+        yield
+
+    # --- tools -------------------------------------------------------------------------------
+
+    def tool(self, wrapped: Any, tool: Any, args: Any, kwargs: Any) -> Any:
+        """A tool call; inside a probe only safe tools pass."""
+        frame = current_probe()
+        if frame is not None:
+            frame.check_tool(tool.name)
+        return wrapped(*args, **kwargs)
+
+
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    rest = dict(kwargs)
+    given = list(args)
+    input_ = given.pop(0) if given else rest.pop("input", None)
+    config = given.pop(0) if given else rest.pop("config", None)
+    return input_, config, rest
+
+
+def _thread(config: Any) -> dict[str, object]:
+    thread = ((config or {}).get("configurable") or {}).get("thread_id")
+    return {} if thread is None else {c.GEN_AI_CONVERSATION_ID: str(thread)}
+
+
+def _run_outcome(run: LiveRun, error: BaseException | None) -> str:
+    if error is None:
+        return "interrupted" if run.interrupted else "completed"
+    if isinstance(error, BiasHalt):
+        return "halted"
+    if isinstance(error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt):
+        return "cancelled"
+    return "interrupted" if isinstance(error, GraphBubbleUp) else "failed"
+
+
+def _close(scope: GraphScope, is_root: bool, error: BaseException | None) -> None:
+    if is_root:
+        with harmless(scope.run.engine.failures, "ending a run"):
+            scope.run.close(_run_outcome(scope.run, error), error)
+
+
+def install(engine: Engine) -> None:
+    """Hook LangGraph for every graph of the process, compiled before or after."""
+    hooks = _Hooks(engine)
+    wrappers = (hooks.stream, hooks.astream, hooks.tick, hooks.atick, hooks.tool, hooks.tool)
+    for (owner, name), wrapper in zip(_HOOKED, wrappers, strict=True):
+        wrap_function_wrapper(owner, name, wrapper)
+
+
+def uninstall() -> None:
+    """Put LangGraph back as it was."""
+    for owner, name in _HOOKED:
+        function = owner.__dict__.get(name)
+        original = getattr(function, "__wrapped__", None)
+        if original is not None:
+            setattr(owner, name, original)

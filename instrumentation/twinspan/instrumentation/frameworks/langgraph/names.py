@@ -1,0 +1,34 @@
+"""LangGraph's own names that we read, in one place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONFIGURABLE: Final = "configurable"
+SCOPE_KEY: Final = "__twinspan_scope"
+"""Where a run's scope travels in a config; the leading underscores keep it out of checkpoints."""
+
+SEND: Final = "__pregel_send"
+READ: Final = "__pregel_read"
+CALL: Final = "__pregel_call"
+STREAM: Final = "__pregel_stream"
+CHECKPOINTER: Final = "__pregel_checkpointer"
+RUNTIME: Final = "__pregel_runtime"
+SCRATCHPAD: Final = "__pregel_scratchpad"
+
+TASKS: Final = "__pregel_tasks"
+PUSH: Final = "__pregel_push"
+START: Final = "__start__"
+END: Final = "__end__"
+BRANCH: Final = "branch:to:"
+JOIN: Final = "join:"
+RESERVED: Final = "__"
+
+
+def is_routing(channel: str) -> bool:
+    """Whether a channel carries control, not state.
+
+    >>> is_routing("branch:to:reviewer"), is_routing("verdict")
+    (True, False)
+    """
+    return channel.startswith((BRANCH, JOIN, RESERVED))

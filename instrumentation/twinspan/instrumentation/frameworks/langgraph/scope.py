@@ -1,0 +1,67 @@
+"""Where in a run we are: the root graph, or a subgraph that a node holds."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry.sdk.trace import Span
+
+from twinspan.instrumentation.frameworks.langgraph import names
+from twinspan.instrumentation.frameworks.langgraph.edges import EdgeTracker
+from twinspan.instrumentation.run import LiveRun
+
+
+@dataclass(slots=True, kw_only=True)
+class GraphScope:
+    """One graph of a run: the root, or a subgraph within the execution that holds it.
+
+    Attributes:
+        run: the run.
+        scope: '' for the root, else the holder's task.
+        path: prefix of node names, '' or 'writer_team/'.
+        holder: the holder's span; None for the root.
+        edges: the observed edges of this graph.
+    """
+
+    run: LiveRun
+    scope: str = ""
+    path: str = ""
+    holder: Span | None = None
+    edges: EdgeTracker = field(default_factory=EdgeTracker)
+
+    def name(self, node: str) -> str:
+        """A node's name, qualified by the subgraphs around it."""
+        return self.path + node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The node execution around the running code, which a nested graph belongs to."""
+
+    run: LiveRun
+    node: str
+    task_id: str
+    span: Span
+
+    def scope(self) -> GraphScope:
+        """The scope of a graph that is run inside this node."""
+        return GraphScope(run=self.run, scope=self.task_id, path=f"{self.node}/", holder=self.span)
+
+
+current_holder: ContextVar[Holder | None] = ContextVar("twinspan_holder", default=None)
+
+
+def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
+    """A config that carries the scope to the graph's tasks."""
+    given = dict(config or {})
+    inner = {**(given.get(names.CONFIGURABLE) or {}), names.SCOPE_KEY: scope}
+    return {**given, names.CONFIGURABLE: inner}
+
+
+def scope_of(task: Any) -> GraphScope | None:
+    """The scope that a task's config carries; None for a graph that is not instrumented."""
+    inner = (task.config or {}).get(names.CONFIGURABLE) or {}
+    found = inner.get(names.SCOPE_KEY)
+    return found if isinstance(found, GraphScope) else None

@@ -1,0 +1,215 @@
+"""One task of a superstep: its node spans, its probes, its re-runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.runnables import Runnable
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from opentelemetry import context as otel_context
+
+from twinspan.instrumentation.frameworks.langgraph import names
+from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, rerun
+from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, Holder, current_holder
+from twinspan.instrumentation.frameworks.langgraph.writes import payload_of, targets_of
+from twinspan.instrumentation.gate import Execution, Rerun
+from twinspan.instrumentation.run import NodeSpan, NodeStart, Parent
+from twinspan.instrumentation.safety import harmless
+
+
+def outcome_of_error(error: BaseException) -> str:
+    """How a node ended that raised; control flow is not failure."""
+    if isinstance(error, GraphInterrupt):
+        return "interrupted"
+    if isinstance(error, GraphBubbleUp):
+        return "ok"
+    if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
+        return "cancelled"
+    return "error"
+
+
+class TaskObserver:
+    """Watches one task through its attempts."""
+
+    def __init__(self, scope: GraphScope, task: Any) -> None:
+        self.scope = scope
+        self.task = task
+        self.node = scope.name(task.name)
+        self.ok = False
+        self._parents = scope.edges.parents_of(task)
+        self._attempts = 0
+        self._open: NodeSpan | None = None
+        self._failed: tuple[NodeSpan, BaseException] | None = None
+        self._last: NodeSpan | None = None
+        self._config: Any = task.config
+
+    # --- what the runtime is given ---------------------------------------------------------
+
+    def instrumented(self) -> Any:
+        """The task with a runnable that tells us when its node runs."""
+        return replace(self.task, proc=ObservedProc(self))
+
+    # --- an attempt ------------------------------------------------------------------------
+
+    @contextmanager
+    def attempt(self, payload: Any, config: Any, *, in_loop: bool) -> Generator[None]:
+        """One try of the node: a span that is current while the node runs."""
+        run = self.scope.run
+        node: NodeSpan | None = None
+        with harmless(run.engine.failures, "starting a node"):
+            node = self._start(payload, config, in_loop=in_loop)
+        if node is None:
+            yield
+            return
+        span_token = otel_context.attach(node.context)
+        holder = Holder(run=run, node=self.node, task_id=self.task.id, span=node.span)
+        holder_token = current_holder.set(holder)
+        try:
+            yield
+        except BaseException as error:
+            self._ended(node, error)
+            raise
+        else:
+            self._ended(node, None)
+        finally:
+            current_holder.reset(holder_token)
+            otel_context.detach(span_token)
+
+    def _start(self, payload: Any, config: Any, *, in_loop: bool) -> NodeSpan:
+        self._settle_failure("retried")
+        self._attempts += 1
+        self._config = config
+        run = self.scope.run
+        node = run.start_node(
+            NodeStart(
+                node=self.node,
+                kind=self._kind(),
+                task_id=self.task.id,
+                attempt=self._attempts,
+                scope=self.scope.scope,
+                superstep=self.superstep,
+                parents=self._parents,
+                payload=payload,
+                holder=self.scope.holder,
+            )
+        )
+        self._open = self._last = node
+        run.launch_probes(node, self._rerunner(in_loop), in_loop=in_loop)
+        return node
+
+    def _ended(self, node: NodeSpan, error: BaseException | None) -> None:
+        run = self.scope.run
+        self._open = None
+        with harmless(run.engine.failures, "ending a node"):
+            outcome = "ok" if error is None else outcome_of_error(error)
+            self.ok = outcome == "ok"
+            run.interrupted = run.interrupted or outcome == "interrupted"
+            if outcome == "error" and error is not None:
+                # Whether it is a failure is known only when nobody tries again.
+                self._failed = (node, error)
+                return
+            run.end_node(node, outcome, payload=payload_of(self.task.writes))
+
+    def _settle_failure(self, outcome: str) -> None:
+        if self._failed is not None:
+            node, error = self._failed
+            self._failed = None
+            self.scope.run.end_node(node, outcome, error=error if outcome == "error" else None)
+
+    def settle(self) -> None:
+        """The superstep is over: a failure that nobody retried is one."""
+        with harmless(self.scope.run.engine.failures, "ending a node"):
+            self._settle_failure("error")
+
+    # --- what the boundary needs -------------------------------------------------------------
+
+    @property
+    def superstep(self) -> int:
+        """LangGraph's step within the scope."""
+        return int((self.task.config.get("metadata") or {}).get("langgraph_step", 0))
+
+    def _kind(self) -> str:
+        if self.task.subgraphs:
+            return "subgraph"
+        steps = getattr(self.task.proc, "steps", [self.task.proc])
+        if any(type(step).__name__ == "ToolNode" for step in steps):
+            return "tool"
+        return "agent" if self.scope.run.engine.settings.probe.covers(self.node) else "function"
+
+    def _rerunner(self, in_loop: bool) -> Callable[[Any], Any]:
+        proc, config = self.task.proc, self._config
+
+        async def on_loop(payload: Any) -> Any:
+            return await arerun(proc, config, payload)
+
+        def plain(payload: Any) -> Any:
+            return rerun(proc, config, payload)
+
+        return on_loop if in_loop else plain
+
+    def execution(self, *, in_loop: bool) -> Execution:
+        """The finished task, as the gate sees it."""
+        run_again = self._rerunner(in_loop)
+
+        async def in_thread(payload: Any) -> Any:
+            return await asyncio.to_thread(run_again, payload)
+
+        again: Rerun = run_again if in_loop else in_thread
+        return Execution(
+            node=self.node,
+            task_id=self.task.id,
+            received=self.task.input,
+            payload=payload_of(self.task.writes),
+            targets=tuple(self.scope.name(target) for target in targets_of(self.task.writes)),
+            rerun=again,
+        )
+
+    def as_parent(self) -> Parent:
+        """The finished task, as its readers see it."""
+        span = None if self._last is None else self._last.span.get_span_context()
+        return Parent(
+            node=self.node,
+            task_id=self.task.id,
+            payload_hash=self.scope.run.hasher(payload_of(self.task.writes)),
+            span=span,
+        )
+
+
+class ObservedProc(Runnable[Any, Any]):
+    """A task's runnable, observed; what it returns and raises is the original's."""
+
+    def __init__(self, observer: TaskObserver) -> None:
+        self._observer = observer
+        self._proc = observer.task.proc
+
+    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Run the node."""
+        with self._observer.attempt(input, config, in_loop=False):
+            return self._proc.invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Run the node on an event loop."""
+        with self._observer.attempt(input, config, in_loop=True):
+            return await self._proc.ainvoke(input, config, **kwargs)
+
+    def stream(self, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
+        """Run the node; its chunks are gathered first, so that no context crosses a yield."""
+        with self._observer.attempt(input, config, in_loop=False):
+            chunks = list(self._proc.stream(input, config, **kwargs))
+        yield from chunks
+
+    async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        """The same on an event loop."""
+        with self._observer.attempt(input, config, in_loop=True):
+            chunks = [chunk async for chunk in self._proc.astream(input, config, **kwargs)]
+        for chunk in chunks:
+            yield chunk
+
+
+def is_observable(task: Any) -> bool:
+    """Whether a task is a node; LangGraph's own start task is not."""
+    return bool(task.name != names.START)

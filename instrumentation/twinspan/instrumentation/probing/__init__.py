@@ -1,0 +1,1 @@
+"""Runs a node again on twins of its payload."""

@@ -1,0 +1,61 @@
+"""Whether the code that runs now runs inside a probe, and what it may do there."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from twinspan.instrumentation.errors import SideEffectBlocked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeFrame:
+    """The probe around the running code.
+
+    Attributes:
+        run_id: the run that is probed.
+        node: the node that is run again.
+        task_id: the execution that is probed.
+        arm: the arm of the sample.
+        safe_tools: globs of the tools that may run again.
+    """
+
+    run_id: str
+    node: str
+    task_id: str
+    arm: str
+    safe_tools: tuple[str, ...] = ()
+
+    def of_arm(self, arm: str) -> ProbeFrame:
+        """The same probe, running a sample of `arm`."""
+        return replace(self, arm=arm)
+
+    def check_tool(self, tool: str) -> None:
+        """Let a safe tool pass.
+
+        Raises:
+            SideEffectBlocked: if the tool is not listed as safe.
+        """
+        if not any(fnmatchcase(tool, pattern) for pattern in self.safe_tools):
+            raise SideEffectBlocked(tool)
+
+
+_frame: ContextVar[ProbeFrame | None] = ContextVar("twinspan_probe", default=None)
+
+
+def current_probe() -> ProbeFrame | None:
+    """The probe around the running code, or None outside of any."""
+    return _frame.get()
+
+
+@contextmanager
+def inside_probe(frame: ProbeFrame) -> Generator[None]:
+    """Mark the code of the block as running inside a probe."""
+    token = _frame.set(frame)
+    try:
+        yield
+    finally:
+        _frame.reset(token)

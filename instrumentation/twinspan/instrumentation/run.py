@@ -1,0 +1,424 @@
+"""A run while it is live: its spans, its pending probes, its boundaries.
+
+A framework's adapter reports what happens; everything that is not particular to a framework is
+here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import Span
+from opentelemetry.trace import Link
+
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.engine import Engine
+from twinspan.instrumentation.gate import (
+    PROCEED,
+    Boundary,
+    Execution,
+    NodeWeight,
+    Rerun,
+    RunPlan,
+    Topology,
+    Verdict,
+)
+from twinspan.instrumentation.hashing import PayloadHasher, canonical
+from twinspan.instrumentation.probing.guard import ProbeFrame
+from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
+from twinspan.instrumentation.probing.probe import LOOCProbe
+from twinspan.instrumentation.safety import harmless
+from twinspan.instrumentation.tracing import RunTracer
+
+MOST_EDGES_LISTED: Final = 100
+"""Edges that a run span spells out; a larger graph gives its hash and its count."""
+
+Pending = Future[Any] | asyncio.Task[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """An execution whose payload a node reads."""
+
+    node: str
+    task_id: str
+    payload_hash: str
+    span: trace.SpanContext | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStart:
+    """A node execution that begins.
+
+    Attributes:
+        node: the node, path-qualified.
+        kind: `agent`, `function`, `router`, `tool` or `subgraph`.
+        task_id: the execution.
+        attempt: try of the execution, from 1.
+        scope: '' for the root graph, else the task of the node that holds the subgraph.
+        superstep: the superstep within the scope.
+        parents: the executions it reads from.
+        payload: what it reads.
+        holder: span of the node that holds the subgraph; the run's span if None.
+    """
+
+    node: str
+    kind: str
+    task_id: str
+    attempt: int
+    scope: str
+    superstep: int
+    parents: tuple[Parent, ...]
+    payload: Any
+    holder: Span | None = None
+    edges_observed: bool = True
+
+
+@dataclass(slots=True)
+class NodeSpan:
+    """An open node span and what belongs to it."""
+
+    start: NodeStart
+    span: Span
+    context: Context
+    input_hash: str
+
+
+@dataclass(slots=True)
+class _Superstep:
+    pending: list[Pending] = field(default_factory=list[Pending])
+
+
+class LiveRun:
+    """One run of an agent graph, from its root span's start to its end."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        tracer: RunTracer,
+        topology: Topology,
+        plan: RunPlan,
+        root: Span,
+    ) -> None:
+        self.engine = engine
+        self.tracer = tracer
+        self.topology = topology
+        self.hasher = PayloadHasher()
+        self.context = trace.set_span_in_context(root, Context())
+        self.interrupted = False
+        self._plan = plan
+        self._root = root
+        self._lock = threading.Lock()
+        self._supersteps: dict[tuple[str, int], _Superstep] = {}
+        self._closed_supersteps = 0
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        engine: Engine,
+        topology: Topology,
+        *,
+        attributes: Mapping[str, object] | None = None,
+        parent: Context | None = None,
+    ) -> LiveRun:
+        """Begin a run below the caller's current span."""
+        tracer = engine.telemetry.run()
+        plan = RunPlan()
+        if engine.collector is not None:
+            plan = engine.collector.open_run(tracer, topology)
+        root = tracer.start(
+            c.operation_name(c.SPAN_RUN, topology.name),
+            "run",
+            {
+                c.GEN_AI_OPERATION: c.SPAN_RUN,
+                c.GEN_AI_AGENT_NAME: topology.name,
+                c.GEN_AI_WORKFLOW_NAME: topology.name,
+                **topology_attributes(topology),
+                **plan.attributes,
+                **(attributes or {}),
+            },
+            parent=parent,
+        )
+        return cls(engine, tracer, topology, plan, root)
+
+    @property
+    def run_id(self) -> str:
+        """The run's identity, on every span of it."""
+        return self.tracer.run_id
+
+    def weight(self, node: str) -> NodeWeight | None:
+        """A node's blast radius, as the collector gave it."""
+        return self._plan.weights.get(node)
+
+    # --- nodes ----------------------------------------------------------------------------
+
+    def start_node(self, start: NodeStart) -> NodeSpan:
+        """Open a node's span; the gate learns what the node has read."""
+        weight = self.weight(start.node)
+        input_hash = self.hasher(start.payload)
+        operation = c.SPAN_AGENT if start.kind == "agent" else c.SPAN_NODE
+        span = self.tracer.start(
+            c.operation_name(operation, start.node),
+            "node",
+            {
+                c.GEN_AI_OPERATION: operation,
+                c.GEN_AI_AGENT_NAME: start.node,
+                c.NODE_ID: start.node,
+                c.NODE_KIND: start.kind,
+                c.NODE_TASK_ID: start.task_id,
+                c.NODE_ATTEMPT: start.attempt,
+                c.NODE_PARENT_TASK_IDS: [parent.task_id for parent in start.parents],
+                c.NODE_PARENTS: [parent.node for parent in start.parents],
+                c.NODE_PARENT_HASHES: [parent.payload_hash for parent in start.parents],
+                c.NODE_EDGE_KIND: "observed" if start.edges_observed else "inferred",
+                c.SUPERSTEP_SCOPE: start.scope,
+                c.SUPERSTEP_INDEX: start.superstep,
+                c.NODE_WEIGHT: None if weight is None else weight.scaled,
+                c.NODE_WEIGHT_SHARE: None if weight is None else weight.share,
+                c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
+                c.NODE_INPUT_HASH: input_hash,
+                c.PROBE_DECISION: self._probe_decision(start),
+            },
+            parent=self.context if start.holder is None else start.holder,
+            links=[_link(parent, start.node) for parent in start.parents if parent.span],
+        )
+        if self.engine.collector is not None:
+            self.engine.collector.consumed(
+                self.run_id, start.node, [parent.task_id for parent in start.parents], input_hash
+            )
+        context = trace.set_span_in_context(span)
+        return NodeSpan(start, span, context, input_hash)
+
+    def _probe_decision(self, start: NodeStart) -> str:
+        if self.engine.settings.probe.covers(start.node) and start.kind != "tool":
+            return "probed"
+        return "exempt"
+
+    def end_node(
+        self,
+        node: NodeSpan,
+        outcome: str,
+        *,
+        payload: Any = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """Close a node's span with what it handed on."""
+        closing: dict[str, object] = {c.NODE_OUTCOME: outcome}
+        if outcome == "ok":
+            text = canonical(payload)
+            closing[c.NODE_OUTPUT_HASH] = self.hasher.of_text(text)
+            closing[c.NODE_OUTPUT_SIZE] = len(text)
+            if self.engine.settings.capture_content:
+                closing[c.GEN_AI_OUTPUT_MESSAGES] = text
+        self.tracer.end(node.span, closing, error=error)
+
+    # --- probes ---------------------------------------------------------------------------
+
+    def launch_probes(self, node: NodeSpan, rerun: Callable[[Any], Any], *, in_loop: bool) -> None:
+        """Begin to probe a node while it runs; its superstep will wait for the end.
+
+        Args:
+            node: the execution.
+            rerun: runs the node again; async where `in_loop`, plain otherwise.
+            in_loop: whether to probe on the running event loop, where the node lives.
+        """
+        start = node.start
+        if self._probe_decision(start) != "probed" or start.attempt > 1:
+            return
+        probe = self.probe(node, rerun)
+        context = trace.set_span_in_context(node.span)
+        work = _detached(probe.arun(start.payload), context)
+        pending: Pending
+        if in_loop:
+            pending = asyncio.get_running_loop().create_task(work)
+        else:
+            pending = self.engine.loop.submit(work)
+        with self._lock:
+            key = (start.scope, start.superstep)
+            self._supersteps.setdefault(key, _Superstep()).pending.append(pending)
+
+    def probe(self, node: NodeSpan, rerun: Callable[[Any], Any]) -> LOOCProbe:
+        """A probe of a node execution that writes its spans into this run."""
+        start, weight = node.start, self.weight(node.start.node)
+        options = self.engine.settings.probe
+        probed = ProbedNode(
+            node=start.node,
+            task_id=start.task_id,
+            scope=start.scope,
+            superstep=start.superstep,
+            weight=None if weight is None else weight.scaled,
+            share=None if weight is None else weight.share,
+            parent=node.context,
+            baseline_span_id=trace.format_span_id(node.span.get_span_context().span_id),
+        )
+        return LOOCProbe(
+            rerun,
+            options=options,
+            frame=ProbeFrame(
+                run_id=self.run_id,
+                node=start.node,
+                task_id=start.task_id,
+                arm="",
+                safe_tools=options.safe_tools,
+            ),
+            observer=lambda: SetObserver(
+                self.tracer,
+                probed,
+                self.hasher,
+                capture_content=self.engine.settings.capture_content,
+            ),
+        )
+
+    # --- boundaries -----------------------------------------------------------------------
+
+    def close_superstep(
+        self, scope: str, superstep: int, executions: Sequence[Execution]
+    ) -> Verdict:
+        """Wait for a superstep's probes, then ask the gate; for plain code.
+
+        Raises:
+            BiasHalt: if the user switched halting on and the breaker tripped.
+        """
+        pending = self._take(scope, superstep)
+        wait_for_futures([item for item in pending if isinstance(item, Future)])
+        self._note_failures(pending)
+        boundary = self._boundary(scope, superstep, executions)
+        verdict = self._decide(boundary)
+        if verdict.action == "repair" and self.engine.collector is not None:
+            repairing = self.engine.collector.repair(boundary, verdict)
+            verdict = self.engine.loop.submit(_as_coroutine(repairing)).result()
+        return _enforce(verdict)
+
+    async def aclose_superstep(
+        self, scope: str, superstep: int, executions: Sequence[Execution]
+    ) -> Verdict:
+        """The same on an event loop.
+
+        Raises:
+            BiasHalt: if the user switched halting on and the breaker tripped.
+        """
+        pending = self._take(scope, superstep)
+        for item in pending:
+            waitable = asyncio.wrap_future(item) if isinstance(item, Future) else item
+            await asyncio.wait([waitable])
+        self._note_failures(pending)
+        boundary = self._boundary(scope, superstep, executions)
+        verdict = self._decide(boundary)
+        if verdict.action == "repair" and self.engine.collector is not None:
+            verdict = await self.engine.collector.repair(boundary, verdict)
+        return _enforce(verdict)
+
+    def _take(self, scope: str, superstep: int) -> list[Pending]:
+        with self._lock:
+            state = self._supersteps.pop((scope, superstep), None)
+        return [] if state is None else state.pending
+
+    def _note_failures(self, pending: Sequence[Pending]) -> None:
+        for item in pending:
+            with harmless(self.engine.failures, "a probe"):
+                if not item.cancelled():
+                    item.result()
+
+    def _boundary(self, scope: str, superstep: int, executions: Sequence[Execution]) -> Boundary:
+        return Boundary(
+            run=self.tracer,
+            hasher=self.hasher,
+            parent=self.context,
+            scope=scope,
+            superstep=superstep,
+            executions=tuple(executions),
+        )
+
+    def _decide(self, boundary: Boundary) -> Verdict:
+        if self.engine.collector is None:
+            return PROCEED
+        self._closed_supersteps += 1
+        return self.engine.collector.decide(boundary)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def close(self, outcome: str, error: BaseException | None = None) -> None:
+        """End the run: nothing of it stays open, pending probes are cancelled."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            leftover = [item for state in self._supersteps.values() for item in state.pending]
+            self._supersteps.clear()
+        for item in leftover:
+            item.cancel()
+        final: dict[str, object] = {}
+        if self.engine.collector is not None:
+            final.update(self.engine.collector.close_run(self.run_id))
+        self.tracer.end_open({c.NODE_OUTCOME: "cancelled"}, keep=self._root)
+        started = self.tracer.started
+        final |= {
+            c.RUN_OUTCOME: outcome,
+            c.RUN_NODE_COUNT: started["node"],
+            c.RUN_PROBE_COUNT: started["probe"],
+            c.RUN_SUPERSTEP_COUNT: self._closed_supersteps,
+            c.RUN_SPAN_COUNT: self.tracer.ended_count + 1,
+            c.RUN_PROCESSOR_ERRORS: self.engine.failures.count,
+        }
+        self.tracer.end(self._root, final, error=error if outcome == "failed" else None)
+        if self.engine.collector is not None:
+            self.engine.collector.run_ended(self.run_id)
+        self.tracer.telemetry.flush()
+
+
+def topology_attributes(topology: Topology) -> dict[str, object]:
+    """What a run span says of its static graph."""
+    edges = sorted(c.edge_name(*edge) for edge in topology.edges)
+    content = "\n".join([*sorted(topology.nodes), *edges])
+    listed = len(edges) <= MOST_EDGES_LISTED
+    return {
+        c.GRAPH_ID: hashlib.sha256(content.encode()).hexdigest()[:16],
+        c.GRAPH_EDGE_COUNT: len(edges),
+        c.GRAPH_NODES: list(topology.nodes) if listed else None,
+        c.GRAPH_EDGES: edges if listed else None,
+        c.GRAPH_CONDITIONAL_EDGES: (
+            sorted(c.edge_name(*edge) for edge in topology.conditional) if listed else None
+        ),
+    }
+
+
+def _link(parent: Parent, node: str) -> Link:
+    assert parent.span is not None
+    return Link(
+        parent.span,
+        {c.LINK_RELATION: "data_dependency", c.LINK_EDGE: c.edge_name(parent.node, node)},
+    )
+
+
+def _enforce(verdict: Verdict) -> Verdict:
+    if verdict.action == "halt" and verdict.halt is not None:
+        raise verdict.halt
+    return verdict
+
+
+async def _detached(work: Coroutine[Any, Any, Any], context: Context) -> Any:
+    """Run a probe with the node's span current, in the task's own context."""
+    from opentelemetry import context as otel_context
+
+    token = otel_context.attach(context)
+    try:
+        return await work
+    finally:
+        otel_context.detach(token)
+
+
+async def _as_coroutine(awaitable: Any) -> Any:
+    return await awaitable
+
+
+__all__ = ["LiveRun", "NodeSpan", "NodeStart", "Parent", "Rerun", "topology_attributes"]

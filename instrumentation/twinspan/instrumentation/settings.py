@@ -1,0 +1,367 @@
+"""Options: frozen values, resolved as argument over environment over file over default.
+
+Every option has one name. It is a keyword of `TwinspanInstrumentor().instrument(...)`, a key of
+its section in `twinspan.toml`, and an environment variable `TWINSPAN_<SECTION>_<NAME>`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from twinspan.instrumentation.errors import ConfigurationError
+from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes
+
+CAPTURE_CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""OpenTelemetry's own switch for content; twinspan has none of its own."""
+
+CONFIG_VARIABLE: Final = "TWINSPAN_CONFIG"
+"""Path of a `twinspan.toml` that is read when no file is named."""
+
+_CONTENT_ON: Final = frozenset({"true", "span_only", "span_and_event"})
+
+Wording = Literal["random", "same"]
+Mode = Literal["shadow", "halt", "repair"]
+Trigger = Literal["monitor", "threshold", "both", "either"]
+Reduction = Literal["impact_sum", "impact_max", "weighted_mean", "max"]
+WeightMethod = Literal["katz", "out_degree", "betweenness"]
+Stream = Literal["hold", "pass"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeOptions:
+    """Which nodes are probed, on which axes, how often.
+
+    Attributes:
+        axes: the axes; none means that nothing is probed.
+        nodes: globs of the nodes that may be run again; none by default, since a probe runs
+            a node's side effects too.
+        reference: samples under the payload's own group (baseline and null re-samples).
+        counterfactual: samples under another group.
+        wording: `random` draws every sample's words anew, so that the axis is the only
+            systematic difference; `same` is cheaper and only shows a reaction to the edit.
+        estimator: distance between answers: `auto`, `category`, `action`, `text`.
+        outcome: dotted path to the part of a node's answer that is compared; all of it if unset.
+        concurrency: node runs at a time, per probe set.
+        timeout: seconds for one node run.
+        retries: further tries of a node run that raised.
+        seed: seed of wording and order.
+        safe_tools: globs of tools that may run inside a probe.
+    """
+
+    axes: tuple[Axis, ...] = ()
+    nodes: tuple[str, ...] = ()
+    reference: int = 10
+    counterfactual: int = 5
+    wording: Wording = "random"
+    estimator: str = "auto"
+    outcome: str | None = None
+    concurrency: int = 8
+    timeout: float = 60.0
+    retries: int = 1
+    seed: int = 0
+    safe_tools: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _at_least("reference", self.reference, 2)
+        _at_least("counterfactual", self.counterfactual, 2)
+        _at_least("concurrency", self.concurrency, 1)
+        _at_least("retries", self.retries, 0)
+        _at_least("timeout", self.timeout, 0.001)
+
+    def covers(self, node: str) -> bool:
+        """Whether a node is one of those that may be probed.
+
+        >>> ProbeOptions(nodes=("analyst_*",)).covers("analyst_a")
+        True
+        >>> ProbeOptions().covers("analyst_a")
+        False
+        """
+        return bool(self.axes) and any(fnmatchcase(node, pattern) for pattern in self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerOptions:
+    """When a run is stopped, and what happens then.
+
+    Attributes:
+        mode: `shadow` only tells, `halt` raises `BiasHalt`, `repair` repairs in place and
+            raises only where the repair does not hold.
+        alpha: bound on the probability that an unbiased run is ever halted by the monitor.
+        trigger: `monitor`, `threshold` (B_fast against tau), `both` or `either`.
+        tau_enter: B_fast at which the threshold trips; no default, calibrate it.
+        tau_exit: B_fast below which recovery ends.
+        tau_warn: B_slow at which a warning is told; tau_exit if unset.
+        fast_alpha: weight of the newest superstep in B_fast, in (0, 1].
+        slow_alpha: the same for B_slow.
+        reduction: how the scores of a superstep become one.
+        weights: `katz`, `out_degree` or `betweenness`.
+        attenuation: Katz attenuation per edge.
+        cooldown: supersteps of recovery before a run may count as normal.
+        max_retries: interventions of a run before it escalates to a person.
+        stream: `hold` keeps streamed output back until its superstep is decided; the default
+            wherever the mode enforces, `pass` in shadow mode.
+    """
+
+    mode: Mode = "shadow"
+    alpha: float = 0.05
+    trigger: Trigger = "monitor"
+    tau_enter: float | None = None
+    tau_exit: float | None = None
+    tau_warn: float | None = None
+    fast_alpha: float = 0.7
+    slow_alpha: float = 0.1
+    reduction: Reduction = "impact_sum"
+    weights: WeightMethod = "katz"
+    attenuation: float = 0.5
+    cooldown: int = 1
+    max_retries: int = 3
+    stream: Stream | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("mode", self.mode, Mode)
+        _one_of("trigger", self.trigger, Trigger)
+        _one_of("reduction", self.reduction, Reduction)
+        _one_of("weights", self.weights, WeightMethod)
+        _one_of("stream", self.stream, Stream, optional=True)
+        if not 0 < self.alpha < 1:
+            raise ConfigurationError(f"alpha is {self.alpha!r}; it lies between 0 and 1, like 0.05")
+        _at_least("cooldown", self.cooldown, 0)
+        _at_least("max_retries", self.max_retries, 0)
+        if self.trigger != "monitor" and (self.tau_enter is None or self.tau_exit is None):
+            raise ConfigurationError(
+                f"trigger {self.trigger!r} needs tau_enter and tau_exit; "
+                "take them from `twinspan calibrate`, or use trigger 'monitor'"
+            )
+
+    @property
+    def holds_stream(self) -> bool:
+        """Whether streamed output waits for its superstep's decision."""
+        return self.stream == "hold" or (self.stream is None and self.mode != "shadow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """Where spans are kept.
+
+    Attributes:
+        record: folder for Parquet files; nothing is recorded if unset.
+        flush_seconds: longest time that an ended span stays in memory.
+        flush_spans: most spans in one file.
+    """
+
+    record: Path | None = None
+    flush_seconds: float = 1.0
+    flush_spans: int = 5000
+
+    def __post_init__(self) -> None:
+        _at_least("flush_seconds", self.flush_seconds, 0.01)
+        _at_least("flush_spans", self.flush_spans, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All options of one instrumentation, resolved."""
+
+    probe: ProbeOptions = field(default_factory=ProbeOptions)
+    breaker: BreakerOptions = field(default_factory=BreakerOptions)
+    record: RecordOptions = field(default_factory=RecordOptions)
+    capture_content: bool = False
+
+    @classmethod
+    def resolve(
+        cls,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        config: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Settings:
+        """Resolve every option: argument over environment over file over default.
+
+        Args:
+            arguments: options by name, as given to `instrument`.
+            config: a `twinspan.toml`; the file `TWINSPAN_CONFIG` names if unset.
+            environ: the environment; the process's if unset.
+
+        Raises:
+            ConfigurationError: for an unknown option, a value without meaning, or a file that
+                cannot be read; the message names the place and the cure.
+
+        >>> s = Settings.resolve({"mode": "halt"}, environ={"TWINSPAN_BREAKER_ALPHA": "0.01"})
+        >>> s.breaker.mode, s.breaker.alpha
+        ('halt', 0.01)
+        """
+        env = os.environ if environ is None else environ
+        path = config if config is not None else env.get(CONFIG_VARIABLE)
+        given = dict(arguments or {})
+        layers = [_from_file(Path(path)) if path else {}, _from_environment(env), given]
+        _refuse_unknown(given)
+        merged: dict[str, object] = {}
+        for layer in layers:
+            merged.update({key: value for key, value in layer.items() if value is not None})
+        return cls(
+            **{name: section.build(merged) for name, section in _SECTIONS.items()},
+            capture_content=env.get(CAPTURE_CONTENT_VARIABLE, "").lower() in _CONTENT_ON,
+        )
+
+
+# --- one option -----------------------------------------------------------------------------
+
+
+def _at_least(name: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ConfigurationError(f"{name} is {value!r}; it must be at least {least:g}")
+
+
+def _one_of(name: str, value: object, allowed: object, *, optional: bool = False) -> None:
+    choices = cast("tuple[str, ...]", getattr(allowed, "__args__", ()))
+    if value in choices or (optional and value is None):
+        return
+    raise ConfigurationError(f"{name} is {value!r}; use one of {', '.join(choices)}")
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    return tuple(str(word) for word in cast("Sequence[object]", value))
+
+
+def _axes(value: object) -> tuple[Axis, ...]:
+    items = _words(value) if isinstance(value, str) else cast("Sequence[object]", value)
+    axes: list[Axis] = []
+    for item in items:
+        if isinstance(item, Axis):
+            axes.append(item)
+        elif str(item).endswith(".toml"):
+            axes.extend(load_axes(Path(str(item))))
+        else:
+            axes.append(builtin_axis(str(item)))
+    return tuple(axes)
+
+
+def _whole(value: object) -> int:
+    return int(cast(Any, value))
+
+
+def _real(value: object) -> float:
+    return float(cast(Any, value))
+
+
+def _text(value: object) -> str:
+    return str(value)
+
+
+_CONVERTERS: Final[dict[str, Callable[[object], object]]] = {
+    "tuple[Axis, ...]": _axes,
+    "tuple[str, ...]": _words,
+    "int": _whole,
+    "float": _real,
+    "float | None": _real,
+    "Path | None": lambda value: Path(str(value)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One group of options and how its values are read."""
+
+    options: type[Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(option.name for option in dataclasses.fields(self.options))
+
+    def build(self, merged: Mapping[str, object]) -> Any:
+        values = {
+            option.name: self._convert(option.name, str(option.type), merged[option.name])
+            for option in dataclasses.fields(self.options)
+            if option.name in merged
+        }
+        return self.options(**values)
+
+    @staticmethod
+    def _convert(name: str, annotation: str, value: object) -> object:
+        try:
+            return _CONVERTERS.get(annotation, _text)(value)
+        except ConfigurationError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"{name} is {value!r}, which is no {annotation.split(' ')[0]}"
+            ) from error
+
+
+_SECTIONS: Final[dict[str, _Section]] = {
+    "probe": _Section(ProbeOptions),
+    "breaker": _Section(BreakerOptions),
+    "record": _Section(RecordOptions),
+}
+
+
+def variable(section: str, option: str) -> str:
+    """The environment variable of an option.
+
+    >>> variable("breaker", "alpha")
+    'TWINSPAN_BREAKER_ALPHA'
+    """
+    return f"TWINSPAN_{section}_{option}".upper()
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
+    return {
+        option: env[variable(name, option)]
+        for name, section in _SECTIONS.items()
+        for option in section.names
+        if env.get(variable(name, option), "") != ""
+    }
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read {str(path)!r}: {error.strerror}; name an existing twinspan.toml"
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{str(path)!r} is no TOML: {error}") from error
+    found: dict[str, object] = {}
+    for name, values in content.items():
+        if name not in _SECTIONS or not isinstance(values, dict):
+            raise _unknown(f"[{name}]", [f"[{known}]" for known in _SECTIONS], path, text, name)
+        for option, value in cast("dict[str, object]", values).items():
+            if option not in _SECTIONS[name].names:
+                raise _unknown(option, _SECTIONS[name].names, path, text, option)
+            found[option] = value
+    return found
+
+
+def _refuse_unknown(given: Mapping[str, object]) -> None:
+    known = [option for section in _SECTIONS.values() for option in section.names]
+    for option in given:
+        if option not in known:
+            raise _unknown(option, known)
+
+
+def _unknown(
+    what: str,
+    known: Sequence[str],
+    path: Path | None = None,
+    text: str = "",
+    needle: str = "",
+) -> ConfigurationError:
+    close = difflib.get_close_matches(what, known, n=1)
+    cure = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    match = re.search(rf"^[ \t\[]*{re.escape(needle)}\b", text, re.MULTILINE) if needle else None
+    line = f", line {text.count(chr(10), 0, match.start()) + 1}" if match else ""
+    where = f" in {str(path)!r}{line}" if path is not None else ""
+    return ConfigurationError(f"there is no option {what!r}{where}; {cure}")

@@ -1,0 +1,212 @@
+"""Opens and closes twinspan's spans.
+
+Control must not depend on the application's telemetry, so our spans come from a provider of our
+own: every span is recorded whatever the application's sampler says, `OTEL_SDK_DISABLED` does not
+reach it, and its processors are ours first. The application still sees our spans in its own
+traces: ids, parents, resource and sampled flag follow its provider, and ended spans are handed on
+to its processors.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import (
+    DEFAULT_ON,
+    AlwaysRecordSampler,
+)
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+
+from twinspan.instrumentation import conventions
+from twinspan.instrumentation.attributes import clean_attributes
+from twinspan.instrumentation.forwarding import ForwardingProcessor
+
+FLUSH_AT_RUN_END_MILLIS: Final = 1000
+"""How long a run's end waits for the application's processors."""
+
+# Ours, not the environment's: a low OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT would evict evidence.
+_LIMITS: Final = SpanLimits(
+    max_span_attributes=SpanLimits.UNSET,
+    max_attribute_length=SpanLimits.UNSET,
+    max_span_attribute_length=SpanLimits.UNSET,
+    max_links=SpanLimits.UNSET,
+    max_events=SpanLimits.UNSET,
+)
+
+
+class _PrivateProvider(TracerProvider):
+    """An SDK provider that works when the application's SDK is switched off."""
+
+    def __init__(self, app: TracerProvider | None) -> None:
+        ours = Resource({"host.name": socket.gethostname(), "ip": "127.0.0.1"})
+        base = app.resource if app is not None else Resource.create()
+        super().__init__(
+            sampler=AlwaysRecordSampler(app.sampler if app is not None else DEFAULT_ON),
+            resource=ours.merge(base),
+            shutdown_on_exit=False,
+            id_generator=app.id_generator if app is not None else None,
+            span_limits=_LIMITS,
+        )
+        self._disabled = False
+
+
+def _usable(provider: object) -> TracerProvider | None:
+    """The application's provider, if it is a real one that is switched on."""
+    if isinstance(provider, TracerProvider) and not getattr(provider, "_disabled", False):
+        return provider
+    return None
+
+
+class Telemetry:
+    """twinspan's provider beside one provider of the application.
+
+    Args:
+        processors: ours, called in this order before anything of the application.
+        app_provider: the application's provider; None for none. One that is a no-op, a proxy
+            or switched off counts as none.
+    """
+
+    def __init__(
+        self, processors: Sequence[SpanProcessor], *, app_provider: object | None = None
+    ) -> None:
+        app = _usable(app_provider)
+        self._provider = _PrivateProvider(app)
+        for processor in processors:
+            self._provider.add_span_processor(processor)
+        self.forwarding: ForwardingProcessor | None = None
+        if app is not None:
+            self.forwarding = ForwardingProcessor(app._active_span_processor)  # pyright: ignore[reportPrivateUsage]
+            self._provider.add_span_processor(self.forwarding)
+        self.tracer = self._provider.get_tracer(conventions.SCOPE, version("twinspan"))
+
+    def run(
+        self, run_id: str | None = None, *, base: Mapping[str, object] | None = None
+    ) -> RunTracer:
+        """A tracer for one run; `base` attributes go on every span of it."""
+        return RunTracer(self, run_id or uuid.uuid4().hex, base or {})
+
+    def flush(self, timeout_millis: int = FLUSH_AT_RUN_END_MILLIS) -> bool:
+        """Wait, for a bounded time, until the application's processors have seen our spans."""
+        return self.forwarding is None or self.forwarding.force_flush(timeout_millis)
+
+    def shutdown(self) -> None:
+        """Shut our processors down; the application's stay as they are."""
+        self._provider.shutdown()
+
+
+class RunTracer:
+    """The spans of one run: their identity, their numbers, their completeness.
+
+    Every span carries `twinspan.run.id`; a span gets its `twinspan.audit.seq` when it ends, so
+    a gap in the record is a span that was lost.
+
+    >>> from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    >>> from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    >>> memory = InMemorySpanExporter()
+    >>> run = Telemetry([SimpleSpanProcessor(memory)]).run("r1")
+    >>> span = run.start("invoke_node a", "node", {"twinspan.node.id": "a"})
+    >>> run.end(span)
+    >>> ended = memory.get_finished_spans()[0].attributes
+    >>> ended["twinspan.run.id"], ended["twinspan.audit.seq"]
+    ('r1', 0)
+    """
+
+    def __init__(self, telemetry: Telemetry, run_id: str, base: Mapping[str, object]) -> None:
+        self.telemetry = telemetry
+        self.run_id = run_id
+        self.writer = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
+        self._base = dict(base)
+        self._lock = threading.Lock()
+        self._ended = 0
+        self._open: dict[int, Span] = {}
+        self.started: Counter[str] = Counter()
+
+    @property
+    def open_count(self) -> int:
+        """Spans that were started and have not ended."""
+        return len(self._open)
+
+    @property
+    def ended_count(self) -> int:
+        """Spans that have ended."""
+        return self._ended
+
+    def start(
+        self,
+        name: str,
+        span_type: str,
+        attributes: Mapping[str, object] | None = None,
+        *,
+        parent: Context | Span | None = None,
+        links: Sequence[Link] = (),
+        start_time: int | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        """Open a span below `parent`, or below the current span where none is given."""
+        context = trace.set_span_in_context(parent) if isinstance(parent, Span) else parent
+        span = self.telemetry.tracer.start_span(
+            name,
+            context=context,
+            kind=kind,
+            attributes=clean_attributes(
+                {
+                    conventions.SCHEMA_VERSION: conventions.SCHEMA_VERSION_VALUE,
+                    conventions.RUN_ID: self.run_id,
+                    conventions.SPAN_TYPE: span_type,
+                    conventions.AUDIT_WRITER: self.writer,
+                    **self._base,
+                    **(attributes or {}),
+                }
+            ),
+            links=links,
+            start_time=start_time,
+        )
+        assert isinstance(span, Span)  # AlwaysRecordSampler: every span is a recording one
+        with self._lock:
+            self._open[span.get_span_context().span_id] = span
+            self.started[span_type] += 1
+        return span
+
+    def end(
+        self,
+        span: Span,
+        attributes: Mapping[str, object] | None = None,
+        *,
+        error: BaseException | None = None,
+        end_time: int | None = None,
+    ) -> None:
+        """Close a span once; a second call does nothing.
+
+        `error` is a real failure: it sets status ERROR and `error.type`, never the message,
+        which could be content.
+        """
+        with self._lock:
+            if self._open.pop(span.get_span_context().span_id, None) is None:
+                return
+            seq = self._ended
+            self._ended += 1
+        closing = dict(attributes or {})
+        if error is not None:
+            closing[conventions.ERROR_TYPE] = type(error).__qualname__
+            span.set_status(Status(StatusCode.ERROR))
+        closing[conventions.AUDIT_SEQ] = seq
+        span.set_attributes(clean_attributes(closing))
+        span.end(end_time)
+
+    def end_open(self, attributes: Mapping[str, object], *, keep: Span | None = None) -> None:
+        """Close whatever is still open, except `keep`: nothing may outlive its run."""
+        with self._lock:
+            leftover = [span for span in self._open.values() if span is not keep]
+        for span in reversed(leftover):
+            self.end(span, attributes)

@@ -81,9 +81,7 @@ def test_edges_are_exactly_those_that_were_taken(program: str, way: Callable[...
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_run_is_one_trace_and_leaves_nothing_open(
-    program: str, way: Callable[..., Any]
-) -> None:
+def test_a_run_is_one_trace_and_leaves_nothing_open(program: str, way: Callable[..., Any]) -> None:
     """Async runs too, and every span carries the run's identity."""
     build, payload = PROGRAMS[program]
     with instrumented() as collector:
@@ -99,9 +97,7 @@ def test_a_run_is_one_trace_and_leaves_nothing_open(
 
 @pytest.mark.parametrize("way", [invoke, ainvoke])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_results_are_those_of_the_uninstrumented_run(
-    program: str, way: Callable[..., Any]
-) -> None:
+def test_results_are_those_of_the_uninstrumented_run(program: str, way: Callable[..., Any]) -> None:
     """The application's answer does not change."""
     build, payload = PROGRAMS[program]
     plain = way(build(), payload)

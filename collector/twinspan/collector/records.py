@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
 
 from twinspan.instrumentation import conventions as c
 
@@ -16,7 +17,7 @@ class ProbeRecord:
     """A probe set that has ended.
 
     Attributes:
-        span_id: its span, the key under which it counts once.
+        span: its span; the id is the key under which it counts once.
         run_id, node, task_id, scope, superstep, axis: where it stands.
         set_id: the probe set.
         outcome: how it ended; only `ok` and `partial` carry a score.
@@ -29,7 +30,7 @@ class ProbeRecord:
         intervention_id: the intervention that it re-measures; None for an ordinary probe.
     """
 
-    span_id: int
+    span: SpanContext
     run_id: str
     set_id: str
     node: str
@@ -49,6 +50,16 @@ class ProbeRecord:
     share: float
     estimator: str | None
     intervention_id: str | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Node and axis."""
+        return self.node, self.axis
+
+    @property
+    def impact(self) -> float:
+        """w_i * B_i: what the node adds to the network score; 0 without a score."""
+        return 0.0 if self.delta is None else self.weight * self.delta
 
 
 def span_type(span: ReadableSpan) -> str | None:
@@ -74,9 +85,8 @@ def _maybe(attributes: Mapping[str, Any], key: str) -> float | None:
 def probe_record(span: ReadableSpan) -> ProbeRecord:
     """Read a `probe {node}` span."""
     read = cast("Mapping[str, Any]", span.attributes or {})
-    context = span.get_span_context()
     return ProbeRecord(
-        span_id=0 if context is None else context.span_id,
+        span=span.get_span_context() or INVALID_SPAN_CONTEXT,
         run_id=str(read[c.RUN_ID]),
         set_id=str(read[c.PROBE_SET_ID]),
         node=str(read[c.NODE_ID]),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from opentelemetry.sdk.trace import Span
+from typing import Final, Protocol
 
 from twinspan.collector.accumulator import NetworkAccumulator
 from twinspan.collector.chain import GENESIS
-from twinspan.collector.machine import ControlMachine
+from twinspan.collector.control_state import ControlState
 from twinspan.collector.monitor import RunMonitor
 from twinspan.collector.records import ProbeRecord
 from twinspan.instrumentation.gate import NodeWeight
@@ -26,12 +25,14 @@ LONGEST_SECONDS: Final = 24 * 3600.0
 """Age at which a run that never ended is given up."""
 
 
-@dataclass(slots=True)
-class Handover:
+class Handover(Protocol):
     """A repaired payload that its reader has not yet read: the intervention is still open."""
 
-    span: Span
-    attributes: dict[str, object]
+    def close(
+        self, outcome: str, *, reader: str | None = None, handed_hash: str | None = None
+    ) -> None:
+        """End the intervention."""
+        ...
 
 
 @dataclass(slots=True)
@@ -41,14 +42,13 @@ class RunState:
     Attributes:
         tracer: the run's spans.
         weights: blast radius by node.
-        accumulator, monitor, machine: the run's own.
+        accumulator, monitor, control: the run's own.
         pending: probe sets that have ended, by scope and superstep.
         remeasured: probe sets of an intervention, by its id.
         seen: spans that were taken in, so that none counts twice.
         handovers: repaired payloads on their way, by the task that wrote them.
-        frozen: deep copies of frozen payloads, by task; never handed out for commit.
         previous_hash: hash of the last decision.
-        observed: nodes whose score was reduced so far.
+        observed: share of the blast radius, by node, whose score was taken in so far.
         interventions: how many were tried.
     """
 
@@ -56,7 +56,7 @@ class RunState:
     weights: dict[str, NodeWeight]
     accumulator: NetworkAccumulator
     monitor: RunMonitor
-    machine: ControlMachine
+    control: ControlState
     started: float = 0.0
     pending: dict[tuple[str, int], list[ProbeRecord]] = field(
         default_factory=dict[tuple[str, int], list[ProbeRecord]]
@@ -64,11 +64,14 @@ class RunState:
     remeasured: dict[str, list[ProbeRecord]] = field(default_factory=dict[str, list[ProbeRecord]])
     seen: set[int] = field(default_factory=set[int])
     handovers: dict[str, Handover] = field(default_factory=dict[str, Handover])
-    frozen: dict[str, Any] = field(default_factory=dict[str, Any])
     previous_hash: str = GENESIS
-    observed: set[str] = field(default_factory=set[str])
+    observed: dict[str, float] = field(default_factory=dict[str, float])
     interventions: int = 0
-    final: dict[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def observed_share(self) -> float:
+        """Share of the graph's blast radius that was probed so far, 0 to 1."""
+        return math.fsum(self.observed.values())
 
 
 class Runs:
@@ -119,9 +122,9 @@ class Runs:
         """File a probe set under its superstep or its intervention; twice changes nothing."""
         with self._lock:
             state = self._runs.get(record.run_id)
-            if state is None or record.span_id in state.seen:
+            if state is None or record.span.span_id in state.seen:
                 return
-            state.seen.add(record.span_id)
+            state.seen.add(record.span.span_id)
             if record.intervention_id is not None:
                 state.remeasured.setdefault(record.intervention_id, []).append(record)
             else:

@@ -289,6 +289,16 @@ EFFECT_E_VALUE: Final = _key("twinspan.effect.e_value", "double", "e-value, orbi
 EFFECT_UNDEFINED: Final = _key(
     "twinspan.effect.undefined.reason", "string", "why a standardized effect is absent"
 )
+EFFECT_VERDICT_REASON: Final = _key(
+    "twinspan.effect.verdict.reason",
+    "string",
+    "reacts_to_axis, reacts_to_edit, not_above_noise, too_few_samples, no_op or only_errors",
+)
+EFFECT_DEPENDENCE_P: Final = _key(
+    "twinspan.effect.dependence_p",
+    "double",
+    "p of 'samples do not depend on their order'; small means that p and e cannot be trusted",
+)
 
 # --- a probe: one run of the node on one rendering -------------------------------------------
 

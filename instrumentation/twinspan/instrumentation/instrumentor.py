@@ -8,9 +8,7 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any, Final
 
-from opentelemetry.instrumentation.instrumentor import (  # pyright: ignore[reportMissingTypeStubs]
-    BaseInstrumentor,
-)
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.gate import Collector, load_collector
@@ -22,7 +20,7 @@ FRAMEWORKS: Final = {"langgraph": "twinspan.instrumentation.frameworks.langgraph
 """Installed package, and our module that hooks it."""
 
 
-class TwinspanInstrumentor(BaseInstrumentor):
+class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """Instruments the agent frameworks that are installed.
 
     `instrument()` takes every option of `Settings` by its name, and

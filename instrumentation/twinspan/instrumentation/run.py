@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from opentelemetry import trace
@@ -157,8 +157,16 @@ class LiveRun:
         return self.tracer.run_id
 
     def weight(self, node: str) -> NodeWeight | None:
-        """A node's blast radius, as the collector gave it."""
-        return self._plan.weights.get(node)
+        """A node's blast radius, as the collector gave it.
+
+        A node inside a subgraph weighs as much as the node that holds it, and takes no share
+        of its own: shares sum to 1 over the graph that was weighed.
+        """
+        known = self._plan.weights.get(node)
+        if known is None and "/" in node:
+            holder = self.weight(node.rpartition("/")[0])
+            return None if holder is None else replace(holder, share=0.0)
+        return known
 
     # --- nodes ----------------------------------------------------------------------------
 

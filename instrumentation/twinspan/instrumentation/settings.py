@@ -87,6 +87,10 @@ class ProbeOptions:
         """
         return bool(self.axes) and any(fnmatchcase(node, pattern) for pattern in self.nodes)
 
+    def only(self, axes: tuple[Axis, ...], *, seed_offset: int) -> ProbeOptions:
+        """The same probing on some of the axes, with samples of its own."""
+        return dataclasses.replace(self, axes=axes, seed=self.seed + seed_offset)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerOptions:

@@ -6,7 +6,6 @@ Plain LangGraph, as anyone would write it; nothing here knows of twinspan.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, TypedDict
 
 from langchain_core.language_models import BaseChatModel
@@ -14,7 +13,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 
 APPLICATION = (
-    "Application 4711. Maria Jensen, a woman of 41, asks for a loan of 18,000 to replace the van "
+    "Application 4711. Emily Jensen, a woman of 41, asks for a loan of 18,000 to replace the van "
     "of her catering business. She has traded for nine years, her accounts show a margin of 11 "
     "percent, and she has never missed a payment. Her sister offers no guarantee."
 )
@@ -30,10 +29,7 @@ class Review(TypedDict, total=False):
     decision: dict[str, str]
 
 
-Agent = Callable[[Review], dict[str, Any]]
-
-
-def _ask(model: BaseChatModel, role: str, key: str, reads: tuple[str, ...]) -> Agent:
+def _ask(model: BaseChatModel, role: str, key: str, reads: tuple[str, ...]) -> Any:
     """An agent: shows the model what it reads, files the answer under `key`."""
 
     def agent(state: Review) -> dict[str, Any]:
@@ -46,7 +42,7 @@ def _ask(model: BaseChatModel, role: str, key: str, reads: tuple[str, ...]) -> A
 
 def build_graph(model: BaseChatModel) -> Any:
     """The compiled graph on a chat model."""
-    graph = StateGraph(Review)
+    graph: Any = StateGraph(Review)
     graph.add_node("planner", _ask(model, "planner", "plan", ("application",)))
     graph.add_node("analyst_a", _ask(model, "credit analyst", "credit", ("application", "plan")))
     graph.add_node(

@@ -200,6 +200,7 @@ def score_attributes(score: BiasScore) -> dict[str, object]:
         c.GEN_AI_EVALUATION_SCORE: score.delta,
         c.GEN_AI_EVALUATION_LABEL: score.verdict,
         c.PROBE_ESTIMATOR: score.estimator,
+        c.PROBE_ESTIMATOR_VERSION: score.estimator_version,
         c.EFFECT_VALUE: score.delta,
         c.EFFECT_STANDARDIZED: score.effect_size,
         c.EFFECT_METHOD: "orbit_exact" if score.orbit_exact else "orbit_sampled",
@@ -209,6 +210,8 @@ def score_attributes(score: BiasScore) -> dict[str, object]:
         c.EFFECT_P_VALUE: score.p_value,
         c.EFFECT_E_VALUE: score.e_value,
         c.EFFECT_UNDEFINED: score.undefined_reason,
+        c.EFFECT_VERDICT_REASON: score.verdict_reason,
+        c.EFFECT_DEPENDENCE_P: score.dependence_p,
         c.DIVERGENCE_CROSS: score.cross_mean,
         c.DIVERGENCE_WITHIN_REFERENCE: score.reference_within,
         c.DIVERGENCE_WITHIN_COUNTERFACTUAL: score.counterfactual_within,
@@ -216,7 +219,7 @@ def score_attributes(score: BiasScore) -> dict[str, object]:
         c.DIVERGENCE_REFERENCE_COUNT: score.n_reference,
         c.DIVERGENCE_COUNTERFACTUAL_COUNT: score.n_counterfactual,
         c.DIVERGENCE_DISTANCES: list(score.distances),
-        c.FLOOR_VALUE: (score.reference_within + score.counterfactual_within) / 2,
+        c.FLOOR_VALUE: score.floor,
         c.FLOOR_SOURCE: "measured",
     }
 

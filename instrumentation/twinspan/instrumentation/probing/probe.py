@@ -194,19 +194,23 @@ class LOOCProbe:
         return self._close(observer, axis, drawn, "partial" if missing else "ok", score=score)
 
     async def _score(self, axis: Axis, drawn: Sequence[Drawn]) -> BiasScore:
-        arms: dict[str, list[object]] = {STANDARD: [], NULL_RESAMPLE: [], COUNTERFACTUAL: []}
+        arms: dict[str, list[Drawn]] = {STANDARD: [], NULL_RESAMPLE: [], COUNTERFACTUAL: []}
         for item in drawn:
             if item.status != "timeout":
-                arms[item.sample.arm].append(item.outcome)
+                arms[item.sample.arm].append(item)
+        pooled = [item for arm in arms.values() for item in arm]
+        random_wording = self._options.wording == "random"
 
         def score() -> BiasScore:
             return compute_local_bias(
-                arms[STANDARD],
-                arms[COUNTERFACTUAL],
-                noise_floor=arms[NULL_RESAMPLE],
+                [item.outcome for item in arms[STANDARD]],
+                [item.outcome for item in arms[COUNTERFACTUAL]],
+                noise_floor=[item.outcome for item in arms[NULL_RESAMPLE]],
                 method=self._options.estimator,
                 axis=axis.name,
-                kind=drawn[0].rendering.kind,
+                kind="attribute_swap",
+                null="randomised_wording" if random_wording else "same_input",
+                order=[item.sample.position for item in pooled],
             )
 
         if len(drawn) < SCORE_IN_THREAD_FROM:
@@ -247,9 +251,7 @@ class LOOCProbe:
         for _ in range(self._options.retries + 1):
             item.calls += 1
             try:
-                answer = await asyncio.wait_for(
-                    self._invoke(item), timeout=self._options.timeout
-                )
+                answer = await asyncio.wait_for(self._invoke(item), timeout=self._options.timeout)
                 item.outcome = outcome_of(answer, self._options.outcome)
                 item.output_hash = observer.hash(item.outcome)
                 item.status, item.error = "ok", None

@@ -15,6 +15,7 @@ from wrapt import wrap_function_wrapper
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.errors import BiasHalt
+from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.scope import (
     GraphScope,
     current_holder,
@@ -160,7 +161,7 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any,
 
 
 def _thread(config: Any) -> dict[str, object]:
-    thread = ((config or {}).get("configurable") or {}).get("thread_id")
+    thread = names.configurable_of(config).get("thread_id")
     return {} if thread is None else {c.GEN_AI_CONVERSATION_ID: str(thread)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, cast
 
 CONFIGURABLE: Final = "configurable"
 SCOPE_KEY: Final = "__twinspan_scope"
@@ -32,3 +32,13 @@ def is_routing(channel: str) -> bool:
     (True, False)
     """
     return channel.startswith((BRANCH, JOIN, RESERVED))
+
+
+def configurable_of(config: Any) -> dict[str, Any]:
+    """A copy of a config's `configurable` part, empty where there is none.
+
+    >>> configurable_of({"configurable": {"thread_id": "t"}}), configurable_of(None)
+    ({'thread_id': 't'}, {})
+    """
+    given = cast("dict[str, Any]", config or {})
+    return dict(cast("dict[str, Any]", given.get(CONFIGURABLE) or {}))

@@ -24,9 +24,10 @@ def _silent(_: Any) -> None:
 
 def _fresh_read(read: Any, scratch: deque[Write]) -> Any:
     """The task's own reader, seeing the re-run's writes instead of the run's."""
-    if not isinstance(read, partial) or len(read.args) < 4:
+    bound: tuple[Any, ...] = getattr(read, "args", ())
+    if len(bound) < 4:
         return read
-    scratchpad, channels, managed, task = read.args[:4]
+    scratchpad, channels, managed, task = bound[:4]
     return partial(read.func, scratchpad, channels, managed, task._replace(writes=scratch))
 
 
@@ -44,7 +45,7 @@ def _fresh_scratchpad(scratchpad: Any) -> Any:
 
 def rerun_config(config: dict[str, Any], scratch: deque[Write], *, in_loop: bool) -> dict[str, Any]:
     """A task's config for a re-run: isolated from the run's writes, streams and checkpoints."""
-    inner = dict(config.get(names.CONFIGURABLE) or {})
+    inner = names.configurable_of(config)
     for key in (names.SCOPE_KEY, names.STREAM, names.CALL):
         inner.pop(key, None)
     inner[names.SEND] = scratch.extend

@@ -55,13 +55,11 @@ current_holder: ContextVar[Holder | None] = ContextVar("twinspan_holder", defaul
 
 def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
     """A config that carries the scope to the graph's tasks."""
-    given = dict(config or {})
-    inner = {**(given.get(names.CONFIGURABLE) or {}), names.SCOPE_KEY: scope}
-    return {**given, names.CONFIGURABLE: inner}
+    inner = {**names.configurable_of(config), names.SCOPE_KEY: scope}
+    return {**(config or {}), names.CONFIGURABLE: inner}
 
 
 def scope_of(task: Any) -> GraphScope | None:
     """The scope that a task's config carries; None for a graph that is not instrumented."""
-    inner = (task.config or {}).get(names.CONFIGURABLE) or {}
-    found = inner.get(names.SCOPE_KEY)
+    found = names.configurable_of(task.config).get(names.SCOPE_KEY)
     return found if isinstance(found, GraphScope) else None

@@ -48,7 +48,11 @@ class Superstep:
         """Keep the tasks' writes from stream and checkpoint until the block is over."""
         put = runner.put_writes
         held: list[tuple[str, Any]] = []
-        runner.put_writes = lambda: lambda task_id, writes: held.append((task_id, writes))
+
+        def hold(task_id: str, writes: Any) -> None:
+            held.append((task_id, writes))
+
+        runner.put_writes = lambda: hold
         try:
             yield
         finally:

@@ -59,12 +59,13 @@ class TaskObserver:
     def attempt(self, payload: Any, config: Any, *, in_loop: bool) -> Generator[None]:
         """One try of the node: a span that is current while the node runs."""
         run = self.scope.run
-        node: NodeSpan | None = None
+        started: list[NodeSpan] = []
         with harmless(run.engine.failures, "starting a node"):
-            node = self._start(payload, config, in_loop=in_loop)
-        if node is None:
+            started.append(self._start(payload, config, in_loop=in_loop))
+        if not started:
             yield
             return
+        node = started[0]
         span_token = otel_context.attach(node.context)
         holder = Holder(run=run, node=self.node, task_id=self.task.id, span=node.span)
         holder_token = current_holder.set(holder)
@@ -130,7 +131,8 @@ class TaskObserver:
     @property
     def superstep(self) -> int:
         """LangGraph's step within the scope."""
-        return int((self.task.config.get("metadata") or {}).get("langgraph_step", 0))
+        metadata: dict[str, Any] = self.task.config.get("metadata") or {}
+        return int(metadata.get("langgraph_step", 0))
 
     def _kind(self) -> str:
         if self.task.subgraphs:

@@ -1,0 +1,29 @@
+"""What listens to spans live: weighs, accumulates, decides, repairs, records."""
+
+from twinspan.collector.accumulator import NetworkAccumulator
+from twinspan.collector.attaching import attach
+from twinspan.collector.breaker import CircuitBreaker
+from twinspan.collector.control import ControlGate
+from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.katz import katz_weight
+from twinspan.collector.machine import ControlMachine
+from twinspan.collector.monitor import RunMonitor
+from twinspan.collector.processor import ControlProcessor
+from twinspan.collector.recorder import Recorder
+from twinspan.collector.topology import AgentDAG
+from twinspan.collector.weights import dependency_weights
+
+__all__ = [
+    "AgentDAG",
+    "BreakerDecision",
+    "CircuitBreaker",
+    "ControlGate",
+    "ControlMachine",
+    "ControlProcessor",
+    "NetworkAccumulator",
+    "Recorder",
+    "RunMonitor",
+    "attach",
+    "dependency_weights",
+    "katz_weight",
+]

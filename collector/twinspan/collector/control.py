@@ -1,0 +1,369 @@
+"""The gate between supersteps: reduce, decide, have it on disk, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opentelemetry.sdk.trace import SpanProcessor
+
+from twinspan.collector.accumulator import NetworkAccumulator, NetworkState
+from twinspan.collector.breaker import CircuitBreaker
+from twinspan.collector.control_state import ControlInputs, ControlState, Measurement
+from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.evidence import Evidence, evidence_of
+from twinspan.collector.intervention.runner import Intervention, Repaired
+from twinspan.collector.machine import ControlMachine
+from twinspan.collector.monitor import RunMonitor
+from twinspan.collector.processor import ControlProcessor
+from twinspan.collector.recorder import Recorder
+from twinspan.collector.records import ProbeRecord
+from twinspan.collector.runs import Runs, RunState
+from twinspan.collector.telling import configuration, cut_edges, halt_of, payload_of, tell
+from twinspan.collector.topology import AgentDAG
+from twinspan.collector.weights import DependencyWeights, dependency_weights
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.gate import (
+    PROCEED,
+    Boundary,
+    NodeWeight,
+    RunPlan,
+    Topology,
+    Verdict,
+)
+from twinspan.instrumentation.settings import Settings
+from twinspan.instrumentation.tracing import RunTracer
+
+NO_AXIS = ("",)
+"""Axes of a monitor in a run in which nothing is probed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """What `decide` hands to `repair`.
+
+    Attributes:
+        decision: the decision.
+        guilty: the scores whose payloads are frozen, the largest impact first.
+        scored: all scores of the superstep.
+        before: the network's score before the superstep.
+    """
+
+    decision: BreakerDecision
+    guilty: tuple[ProbeRecord, ...]
+    scored: tuple[ProbeRecord, ...]
+    before: NetworkState
+
+    def remeasured(self, measured: Sequence[ProbeRecord]) -> list[ProbeRecord]:
+        """The superstep's scores with the repaired executions' measured anew."""
+        repaired = {record.task_id for record in self.guilty}
+        kept = [record for record in self.scored if record.task_id not in repaired]
+        return [*kept, *measured]
+
+
+class ControlGate:
+    """The collector behind the gate: state per run, decisions from spans alone.
+
+    Args:
+        settings: the options.
+        recorder: where spans go; decisions are on its disk before they are enforced.
+    """
+
+    def __init__(self, settings: Settings, *, recorder: Recorder | None = None) -> None:
+        self.settings = settings
+        self.runs = Runs()
+        self.recorder = recorder
+        self._control = ControlProcessor(self.runs)
+        self._machine = machine_of(settings)
+        self._weighed: dict[Topology, tuple[AgentDAG, DependencyWeights]] = {}
+
+    @property
+    def processors(self) -> Sequence[SpanProcessor]:
+        """Control first, then the record."""
+        if self.recorder is None:
+            return (self._control,)
+        return (self._control, self.recorder)
+
+    @property
+    def enforces(self) -> bool:
+        """Whether verdicts stop or change runs."""
+        return self.settings.breaker.mode != "shadow"
+
+    # --- a run begins -------------------------------------------------------------------------
+
+    def open_run(self, run: RunTracer, topology: Topology) -> RunPlan:
+        """Weigh the graph, and give the run a state of its own."""
+        options = self.settings.breaker
+        dag, weighed = self._weigh(topology)
+        scaled, shares = weighed.scaled, weighed.shares
+        weights = {
+            node: NodeWeight(scaled=scaled[node], share=shares[node], method=options.weights)
+            for node in dag.nodes
+        }
+        axes = tuple(axis.name for axis in self.settings.probe.axes) or NO_AXIS
+        self.runs.open(
+            run.run_id,
+            RunState(
+                tracer=run,
+                weights=weights,
+                accumulator=NetworkAccumulator(
+                    fast_alpha=options.fast_alpha,
+                    slow_alpha=options.slow_alpha,
+                    reduction=options.reduction,
+                ),
+                monitor=RunMonitor.for_graph(dag, axes, alpha=options.alpha),
+                control=ControlState(),
+            ),
+        )
+        return RunPlan(
+            weights=weights,
+            attributes={
+                **configuration(options),
+                c.MONITOR_ALPHA: options.alpha,
+                c.GRAPH_CYCLIC: not weighed.acyclic,
+                c.AUDIT_AXES: [axis.name for axis in self.settings.probe.axes],
+            },
+        )
+
+    def _weigh(self, topology: Topology) -> tuple[AgentDAG, DependencyWeights]:
+        known = self._weighed.get(topology)
+        if known is None:
+            options = self.settings.breaker
+            dag = AgentDAG(topology.edges, nodes=topology.nodes)
+            known = (dag, dependency_weights(dag, options.weights, options.attenuation))
+            self._weighed[topology] = known
+        return known
+
+    # --- a superstep is over ------------------------------------------------------------------
+
+    def decide(self, boundary: Boundary) -> Verdict:
+        """Take a superstep's scores in, decide, and write the decision down."""
+        state = self.runs.get(boundary.run.run_id)
+        if state is None or not self.settings.probe.axes:
+            return PROCEED
+        records = self.runs.take_out(boundary.run.run_id, boundary.scope, boundary.superstep)
+        evidence = evidence_of(records)
+        before = state.accumulator.state
+        self._accumulate(state, evidence)
+        state.monitor.update(evidence.cells)
+        suspects = self._suspects(state, evidence)
+        decision = self._step(state, boundary, evidence, suspects, suffix="")
+        guilty = suspects if decision.halted else ()
+        tell(
+            state,
+            boundary,
+            decision,
+            options=self.settings.breaker,
+            evidence=evidence,
+            guilty=guilty,
+        )
+        incident = Incident(decision=decision, guilty=guilty, scored=evidence.scored, before=before)
+        return self._verdict(boundary, incident)
+
+    def _accumulate(self, state: RunState, evidence: Evidence) -> None:
+        if not evidence.scored:
+            return
+        weights = {node: weight.scaled for node, weight in state.weights.items()}
+        weights |= {record.node: record.weight for record in evidence.scored}
+        state.accumulator.update(
+            evidence.magnitudes,
+            weights,
+            variances=evidence.variances,
+            estimators=evidence.estimators,
+        )
+        state.observed |= {record.node: record.share for record in evidence.scored}
+
+    def _suspects(self, state: RunState, evidence: Evidence) -> tuple[ProbeRecord, ...]:
+        """Whom a halt would name, the largest impact first.
+
+        The cells that e-BH names and whose payload is still here; where it names none, the one
+        that adds most to the network score. Evidence names, impact ranks: a tiny effect in a
+        large sample comes after a large one.
+        """
+        named = set(state.monitor.guilty())
+        ranked = sorted(evidence.scored, key=lambda record: -record.impact)
+        return tuple(record for record in ranked if record.key in named) or tuple(ranked[:1])
+
+    def _step(
+        self,
+        state: RunState,
+        boundary: Boundary,
+        evidence: Evidence,
+        suspects: Sequence[ProbeRecord],
+        *,
+        suffix: str,
+    ) -> BreakerDecision:
+        network, monitor = state.accumulator.state, state.monitor.state
+        measured: Measurement = "repair" if suffix else "fresh"
+        if not evidence.scored:
+            measured = "none"
+        edges = cut_edges(boundary, suspects)
+        state.control, decision = self._machine.step(
+            state.control,
+            ControlInputs(
+                superstep=f"{boundary.scope}/{boundary.superstep}{suffix}",
+                fast=network.fast if network.step else None,
+                slow=network.slow if network.step else None,
+                step=network.step,
+                monitor=monitor.value,
+                monitor_limit=monitor.limit,
+                measurement=measured,
+                payload={r.node: payload_of(boundary, r.task_id) for r in suspects},
+                edge=edges[0] if edges else None,
+            ),
+        )
+        return decision
+
+    def _verdict(self, boundary: Boundary, incident: Incident) -> Verdict:
+        decision, guilty = incident.decision, incident.guilty
+        if not decision.halted or not decision.enforced:
+            return PROCEED
+        if self.recorder is not None:
+            self.recorder.commit(boundary.run.run_id)
+        repairs = self.settings.breaker.mode == "repair" and bool(guilty)
+        return Verdict(
+            action="repair" if repairs else "halt",
+            halt=halt_of(boundary, decision, guilty),
+            ticket=incident,
+        )
+
+    # --- an intervention ----------------------------------------------------------------------
+
+    async def repair(self, boundary: Boundary, verdict: Verdict) -> Verdict:
+        """Repair what was frozen, measure again, and let the machine judge the measurement."""
+        state = self.runs.get(boundary.run.run_id)
+        incident = verdict.ticket
+        if state is None or not isinstance(incident, Incident):
+            return Verdict(action="halt", halt=verdict.halt)
+        halt = verdict.halt
+        for _ in range(self._machine.max_retries):
+            repaired = await self._intervene(state, boundary, incident)
+            if repaired is None:
+                break
+            decision = self._recheck(state, boundary, repaired, incident)
+            if not decision.halted:
+                self._hand_over(state, repaired)
+                payloads = {item.task_id: item.payload for item in repaired}
+                return Verdict(action="repair", repairs=payloads)
+            for item in repaired:
+                item.close("unchanged")
+            halt = halt_of(boundary, decision, incident.guilty)
+        if self.recorder is not None:
+            self.recorder.commit(boundary.run.run_id)
+        return Verdict(action="halt", halt=halt)
+
+    async def _intervene(
+        self, state: RunState, boundary: Boundary, incident: Incident
+    ) -> list[Repaired] | None:
+        state.interventions += 1
+        repaired: list[Repaired] = []
+        for task_id in dict.fromkeys(record.task_id for record in incident.guilty):
+            intervention = Intervention(
+                settings=self.settings,
+                runs=self.runs,
+                boundary=boundary,
+                round=state.interventions,
+            )
+            found = await intervention.run(
+                task_id, [r for r in incident.guilty if r.task_id == task_id]
+            )
+            if found is None:
+                for item in repaired:
+                    item.close("failed")
+                return None
+            repaired.append(found)
+        return repaired
+
+    def _recheck(
+        self,
+        state: RunState,
+        boundary: Boundary,
+        repaired: Sequence[Repaired],
+        incident: Incident,
+    ) -> BreakerDecision:
+        """Take the new measurement in.
+
+        A frozen payload never reached the network, so its superstep is reduced anew with the
+        repaired one's score in its place. M starts anew too, at a smaller alpha, and bets on
+        the fresh samples only.
+        """
+        measured = [record for item in repaired for record in item.measured]
+        evidence = evidence_of(incident.remeasured(measured))
+        state.accumulator.state = incident.before
+        self._accumulate(state, evidence)
+        state.monitor.restart()
+        fresh = evidence_of(measured)
+        state.monitor.update(fresh.cells)
+        decision = self._step(
+            state, boundary, fresh, incident.guilty, suffix=f"/repair-{state.interventions}"
+        )
+        tell(
+            state,
+            boundary,
+            decision,
+            options=self.settings.breaker,
+            evidence=evidence,
+            guilty=incident.guilty,
+            extra={c.INTERVENTION_ID: repaired[0].intervention_id},
+        )
+        return decision
+
+    def _hand_over(self, state: RunState, repaired: Sequence[Repaired]) -> None:
+        for item in repaired:
+            state.handovers[item.task_id] = item
+
+    def consumed(self, run_id: str, node: str, parents: Sequence[str], input_hash: str) -> None:
+        """A reader has its payload: the interventions on it are over."""
+        state = self.runs.get(run_id)
+        if state is None or not state.handovers:
+            return
+        for task_id in parents:
+            item = state.handovers.pop(task_id, None)
+            if item is not None:
+                item.close("cleared", reader=node, handed_hash=input_hash)
+
+    # --- a run ends ---------------------------------------------------------------------------
+
+    def close_run(self, run_id: str) -> Mapping[str, object]:
+        """The run's last numbers; repaired payloads that nobody read are told so."""
+        state = self.runs.close(run_id)
+        if state is None:
+            return {}
+        for item in state.handovers.values():
+            item.close("cleared")
+        network = state.accumulator.state
+        probed = bool(self.settings.probe.axes)
+        return {
+            c.NETWORK_SCORE: network.fast if network.step else None,
+            c.MONITOR_VALUE: state.monitor.state.value if probed else None,
+            c.BREAKER_STATE_TO: state.control.state.value if probed else None,
+        }
+
+    def run_ended(self, run_id: str) -> None:
+        """Everything of the run goes to disk."""
+        if self.recorder is not None:
+            self.recorder.close_run(run_id)
+
+    def shutdown(self) -> None:
+        """Flush the record."""
+        if self.recorder is not None:
+            self.recorder.shutdown()
+
+
+def machine_of(settings: Settings) -> ControlMachine:
+    """The control machine that the options ask for."""
+    options = settings.breaker
+    return ControlMachine(
+        breaker=CircuitBreaker(
+            tau_enter=options.tau_enter,
+            tau_exit=options.tau_exit,
+            tau_warn=options.tau_warn,
+            fast_alpha=options.fast_alpha,
+            slow_alpha=options.slow_alpha,
+        ),
+        trigger=options.trigger,
+        cooldown=options.cooldown,
+        max_retries=max(1, options.max_retries),
+        reroute=False,
+        enforced=options.mode != "shadow",
+    )

@@ -1,0 +1,1 @@
+"""Repairs a frozen payload, and measures whether the repair holds."""

@@ -1,0 +1,158 @@
+"""Writes a decision down: one `update_network_score` span, chained to the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opentelemetry.trace import Link
+
+from twinspan.collector.chain import decision_hash
+from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.evidence import Evidence
+from twinspan.collector.records import ProbeRecord
+from twinspan.collector.runs import RunState
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.attributes import clean_attributes
+from twinspan.instrumentation.errors import BiasHalt
+from twinspan.instrumentation.gate import Boundary
+from twinspan.instrumentation.settings import BreakerOptions
+
+
+def configuration(options: BreakerOptions) -> dict[str, object]:
+    """The options in force, as run and decision spans carry them."""
+    return {
+        c.NETWORK_ALPHA_FAST: options.fast_alpha,
+        c.NETWORK_ALPHA_SLOW: options.slow_alpha,
+        c.NETWORK_REDUCTION: options.reduction,
+        c.BREAKER_TRIGGER: options.trigger,
+        c.BREAKER_THRESHOLD_ENTER: options.tau_enter,
+        c.BREAKER_THRESHOLD_EXIT: options.tau_exit,
+    }
+
+
+def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
+    network, monitor = state.accumulator.state, state.monitor.state
+    reduced = network.superstep
+    scored = network.step > 0
+    return {
+        c.NETWORK_STEP: network.step,
+        c.NETWORK_INPUT: reduced.value if reduced is not None and evidence.scored else None,
+        c.NETWORK_SCORE: network.fast if scored else None,
+        c.NETWORK_SCORE_RAW: network.fast_average.raw if scored else None,
+        c.NETWORK_SCORE_FAST: network.fast if scored else None,
+        c.NETWORK_SCORE_SLOW: network.slow if scored else None,
+        c.NETWORK_SCORE_STANDARDIZED: network.fast_standardised,
+        c.NETWORK_OBSERVED_WEIGHT: state.observed_share,
+        c.NETWORK_PROBE_SETS: [record.set_id for record in evidence.scored],
+        c.MONITOR_VALUE: monitor.value,
+        c.MONITOR_ALPHA: monitor.alpha,
+        c.MONITOR_THRESHOLD: monitor.limit,
+        c.MONITOR_SPARSE: monitor.sparse,
+        c.MONITOR_RESTART: monitor.restarts,
+    }
+
+
+def _decision(decision: BreakerDecision) -> dict[str, object]:
+    return {
+        c.BREAKER_STATE_FROM: decision.state_from.value,
+        c.BREAKER_STATE_TO: decision.state_to.value,
+        c.BREAKER_DECISION: decision.decision.value,
+        c.BREAKER_REASON: decision.reason.value,
+        c.BREAKER_MARGIN: decision.margin,
+        c.BREAKER_MIXING_RATIO: decision.mixing_ratio,
+        c.BREAKER_ENFORCED: decision.enforced,
+    }
+
+
+def _cut(boundary: Boundary, guilty: Sequence[ProbeRecord]) -> dict[str, object]:
+    """What was cut: the edges out of the guilty nodes, and the payload that was frozen."""
+    if not guilty:
+        return {}
+    edges = cut_edges(boundary, guilty)
+    worst = guilty[0]
+    payload = payload_of(boundary, worst.task_id)
+    return {
+        c.BREAKER_EDGE: edges[0],
+        c.BREAKER_EDGES: edges,
+        c.BREAKER_NODE: worst.node,
+        c.BREAKER_AXIS: worst.axis,
+        c.BREAKER_PAYLOAD_HASH: boundary.hasher(payload),
+        c.MONITOR_GUILTY: [f"{record.node}|{record.axis}" for record in guilty],
+    }
+
+
+def cut_edges(boundary: Boundary, guilty: Sequence[ProbeRecord]) -> list[str]:
+    """The edges out of the guilty nodes, the worst node's first.
+
+    Where a payload leaves the graph, its reader is called `__end__`.
+    """
+    targets = {execution.task_id: execution.targets for execution in boundary.executions}
+    edges = [
+        c.edge_name(record.node, target)
+        for record in guilty
+        for target in targets.get(record.task_id, ()) or ("__end__",)
+    ]
+    return list(dict.fromkeys(edges))
+
+
+def payload_of(boundary: Boundary, task_id: str) -> object:
+    """What an execution of the superstep hands on."""
+    for execution in boundary.executions:
+        if execution.task_id == task_id:
+            return execution.payload
+    return None
+
+
+def tell(
+    state: RunState,
+    boundary: Boundary,
+    decision: BreakerDecision,
+    *,
+    options: BreakerOptions,
+    evidence: Evidence,
+    guilty: Sequence[ProbeRecord] = (),
+    extra: Mapping[str, object] | None = None,
+) -> None:
+    """Write a decision as a span and chain it to the run's decision before."""
+    span = boundary.run.start(
+        c.SPAN_NETWORK,
+        "network",
+        {
+            c.SUPERSTEP_INDEX: boundary.superstep,
+            c.SUPERSTEP_SCOPE: boundary.scope,
+            c.SUPERSTEP_NODES: list(boundary.nodes),
+            **configuration(options),
+        },
+        parent=boundary.parent,
+        links=[Link(record.span, {c.LINK_RELATION: "aggregates"}) for record in evidence.scored],
+    )
+    told = {
+        **_network(state, evidence),
+        **_decision(decision),
+        **(_cut(boundary, guilty) if decision.halted else {}),
+        **(extra or {}),
+    }
+    span.set_attributes(clean_attributes(told))
+    if decision.transition:
+        span.add_event(c.EVENT_TRANSITION, clean_attributes(_decision(decision)))
+    previous = state.previous_hash
+    state.previous_hash = decision_hash(dict(span.attributes or {}), previous)
+    enforced_halt = decision.halted and decision.enforced
+    boundary.run.end(
+        span,
+        {c.AUDIT_PREV_HASH: previous, c.AUDIT_HASH: state.previous_hash},
+        error=halt_of(boundary, decision, guilty) if enforced_halt else None,
+    )
+
+
+def halt_of(
+    boundary: Boundary, decision: BreakerDecision, guilty: Sequence[ProbeRecord]
+) -> BiasHalt:
+    """The error that an enforced halt raises."""
+    edges = cut_edges(boundary, guilty)
+    return BiasHalt(
+        run_id=boundary.run.run_id,
+        edge=edges[0] if edges else f"superstep {boundary.superstep}",
+        reason=decision.reason.value,
+        frozen_payload=decision.frozen_payload,
+    )

@@ -1,0 +1,21 @@
+"""What runs inside the agent's process and makes spans. Knows nobody.
+
+`TwinspanInstrumentor` adds spans, probes and the gate to existing agents; `perturb`,
+`compute_local_bias` and `LOOCProbe` are its parts, for use on their own.
+"""
+
+from twinspan.instrumentation.instrumentor import TwinspanInstrumentor
+from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes, perturb
+from twinspan.instrumentation.probing.probe import LOOCProbe
+from twinspan.instrumentation.scoring import BiasScore, compute_local_bias
+
+__all__ = [
+    "Axis",
+    "BiasScore",
+    "LOOCProbe",
+    "TwinspanInstrumentor",
+    "builtin_axis",
+    "compute_local_bias",
+    "load_axes",
+    "perturb",
+]

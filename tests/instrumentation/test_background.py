@@ -4,42 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Generator
 from contextvars import ContextVar, copy_context
 
 import pytest
 
 from twinspan.instrumentation.background import BackgroundLoop
 
+
+@pytest.fixture
+def loop() -> Generator[BackgroundLoop]:
+    made = BackgroundLoop()
+    yield made
+    made.close()
+
+
 mark: ContextVar[str] = ContextVar("mark", default="unset")
 
 
-def test_work_runs_in_a_copy_of_the_callers_context() -> None:
+def test_work_runs_in_a_copy_of_the_callers_context(loop: BackgroundLoop) -> None:
     """A probe knows its run."""
 
     async def read() -> str:
         return mark.get()
 
     mark.set("here")
-    assert BackgroundLoop().submit(read()).result() == "here"
+    assert loop.submit(read()).result() == "here"
     other = copy_context()
     other.run(mark.set, "there")
-    assert BackgroundLoop().submit(read(), other).result() == "there"
+    assert loop.submit(read(), other).result() == "there"
 
 
-def test_an_error_reaches_whoever_waits() -> None:
+def test_an_error_reaches_whoever_waits(loop: BackgroundLoop) -> None:
     """It is not lost in the loop."""
 
     async def fail() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        BackgroundLoop().submit(fail()).result()
+        loop.submit(fail()).result()
 
 
-def test_cancelling_the_future_cancels_the_work() -> None:
+def test_cancelling_the_future_cancels_the_work(loop: BackgroundLoop) -> None:
     """A run that is abandoned stops its probes."""
     cancelled: list[bool] = []
-    loop = BackgroundLoop()
 
     async def wait() -> None:
         try:
@@ -56,9 +64,8 @@ def test_cancelling_the_future_cancels_the_work() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_starts_a_loop_of_its_own() -> None:
+def test_a_forked_child_starts_a_loop_of_its_own(loop: BackgroundLoop) -> None:
     """Threads do not survive a fork."""
-    loop = BackgroundLoop()
 
     async def answer() -> int:
         return 7

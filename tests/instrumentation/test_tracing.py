@@ -75,9 +75,10 @@ def test_every_span_is_recorded_whatever_the_sampler_says(sampler: Sampler) -> N
     listener = Listener()
     telemetry = Telemetry([listener], app_provider=provider)
     run = telemetry.run("r")
-    run.end(run.start("a", "node"))
+    run.end(run.start("a", "node", {c.NODE_ID: "n"}))
     telemetry.flush()
-    assert len(listener.ended) == 1
+    (span,) = listener.ended
+    assert (span.attributes or {})[c.NODE_ID] == "n"
     assert len(exporter.get_finished_spans()) == (sampler is ALWAYS_ON)
 
 

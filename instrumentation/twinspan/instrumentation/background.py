@@ -10,6 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import Any, Final
 
+CLOSING_SECONDS: Final = 2.0
+"""How long closing waits for the loop's thread."""
+
 WORKERS: Final = 32
 """Threads for plain nodes; each waits for a model most of the time."""
 
@@ -19,13 +22,16 @@ class BackgroundLoop:
 
     >>> async def answer() -> int:
     ...     return 42
-    >>> BackgroundLoop().submit(answer()).result()
+    >>> loop = BackgroundLoop()
+    >>> loop.submit(answer()).result()
     42
+    >>> loop.close()
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._pid = 0
 
     def submit(
@@ -54,18 +60,28 @@ class BackgroundLoop:
                 loop.set_default_executor(
                     ThreadPoolExecutor(WORKERS, thread_name_prefix="twinspan-probe")
                 )
-                threading.Thread(
-                    target=loop.run_forever, name="twinspan-probes", daemon=True
-                ).start()
+                self._thread = threading.Thread(
+                    target=_serve, args=(loop,), name="twinspan-probes", daemon=True
+                )
+                self._thread.start()
                 self._loop, self._pid = loop, os.getpid()
             return self._loop
 
     def close(self) -> None:
         """Stop the loop; what still runs on it is abandoned."""
         with self._lock:
-            if self._loop is not None and self._pid == os.getpid():
-                self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
+            loop, thread, mine = self._loop, self._thread, self._pid == os.getpid()
+            self._loop = self._thread = None
+        if loop is not None and thread is not None and mine:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(timeout=CLOSING_SECONDS)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 def _settle(outer: Future[Any], task: asyncio.Task[Any]) -> None:

@@ -25,6 +25,9 @@ CAPACITY: Final = 65_536
 PAUSE: Final = 0.01
 """Seconds the worker lets spans gather, so that ending one never wakes a thread."""
 
+POLL: Final = 0.001
+"""Seconds between looks while a flush waits."""
+
 
 class ForwardingProcessor(SpanProcessor):
     """Feeds one processor from another's spans, in the background.
@@ -38,8 +41,7 @@ class ForwardingProcessor(SpanProcessor):
         self._target = target
         self._waiting: deque[ReadableSpan] = deque()
         self._some = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
+        self._handing = False
         self._lock = threading.Lock()
         self._worker_pid = 0
         self.dropped = 0
@@ -59,14 +61,17 @@ class ForwardingProcessor(SpanProcessor):
             self.dropped += 1
         self._waiting.append(span)
         if not self._some.is_set():
-            self._idle.clear()
             self._ensure_worker()
             self._some.set()
 
     def force_flush(self, timeout_millis: int = 1000) -> bool:
         """Wait until the target has seen everything, at most `timeout_millis`."""
         deadline = time.monotonic() + timeout_millis / 1000
-        return self._idle.wait(max(0.0, deadline - time.monotonic()))
+        while self._waiting or self._handing:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL)
+        return True
 
     def shutdown(self) -> None:
         """Hand on what waits; the target belongs to the application and stays open."""
@@ -85,10 +90,11 @@ class ForwardingProcessor(SpanProcessor):
             self._some.wait()
             time.sleep(PAUSE)
             self._some.clear()
+            # Said before the first span is taken: whoever waits must not see neither.
+            self._handing = True
             while self._waiting:
                 self._hand_on(self._waiting.popleft())
-            if not self._some.is_set():
-                self._idle.set()
+            self._handing = False
 
     def _hand_on(self, span: ReadableSpan) -> None:
         try:

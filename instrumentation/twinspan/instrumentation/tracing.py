@@ -16,7 +16,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Final
+from typing import Final, cast
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -25,8 +25,10 @@ from opentelemetry.sdk.trace import Span, SpanLimits, SpanProcessor, TracerProvi
 from opentelemetry.sdk.trace.sampling import (
     DEFAULT_ON,
     AlwaysRecordSampler,
+    SamplingResult,
 )
-from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TraceState
+from opentelemetry.util.types import Attributes, AttributeValue
 
 from twinspan.instrumentation import conventions
 from twinspan.instrumentation.attributes import clean_attributes
@@ -45,6 +47,32 @@ _LIMITS: Final = SpanLimits(
 )
 
 
+class _RecordEverything(AlwaysRecordSampler):
+    """Records spans that the application's sampler drops, attributes included.
+
+    A sampler that drops a span gives no attributes back, and the SDK would start the span
+    without those that it was given.
+    """
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        """Record always; what the application's sampler says is only about export."""
+        result = super().should_sample(
+            parent_context, trace_id, name, kind, attributes, links, trace_state
+        )
+        sampled = cast("Mapping[str, AttributeValue]", result.attributes or {})
+        kept = {**(attributes or {}), **sampled}
+        return SamplingResult(result.decision, kept, result.trace_state)
+
+
 class _PrivateProvider(TracerProvider):
     """An SDK provider that works when the application's SDK is switched off."""
 
@@ -52,7 +80,7 @@ class _PrivateProvider(TracerProvider):
         ours = Resource({"host.name": socket.gethostname(), "ip": "127.0.0.1"})
         base = app.resource if app is not None else Resource.create()
         super().__init__(
-            sampler=AlwaysRecordSampler(app.sampler if app is not None else DEFAULT_ON),
+            sampler=_RecordEverything(app.sampler if app is not None else DEFAULT_ON),
             resource=ours.merge(base),
             shutdown_on_exit=False,
             id_generator=app.id_generator if app is not None else None,

@@ -31,7 +31,7 @@ class State(TypedDict, total=False):
 
 def parallel() -> Any:
     """planner -> (analyst_a, analyst_b) -> reviewer."""
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("planner", lambda s: {"plan": f"plan {s['text']}"})
     graph.add_node("analyst_a", lambda s: {"a": f"a {s['plan']}"})
     graph.add_node("analyst_b", lambda s: {"b": f"b {s['plan']}"})
@@ -46,7 +46,7 @@ def parallel() -> Any:
 
 def send_and_subgraph() -> Any:
     """planner -> worker x3 by Send -> router -> writer_team (a subgraph) by Command."""
-    team = StateGraph(State)
+    team: Any = StateGraph(State)
     team.add_node("draft", lambda s: {"a": "draft"})
     team.add_node("polish", lambda s: {"b": "polished"})
     team.add_edge(START, "draft")
@@ -59,7 +59,7 @@ def send_and_subgraph() -> Any:
     def route(state: State) -> Command[Any]:
         return Command(goto="writer_team", update={"plan": "routed"})
 
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("planner", lambda s: {"plan": "p"})
     graph.add_node("worker", lambda s: {"items": [s["item"]]})
     graph.add_node("router", route, destinations=("writer_team",))
@@ -73,7 +73,7 @@ def send_and_subgraph() -> Any:
 
 def loop() -> Any:
     """One node three times."""
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("step", lambda s: {"items": [len(s["items"])]})
     graph.add_edge(START, "step")
     graph.add_conditional_edges("step", lambda s: "step" if len(s["items"]) < 3 else END)
@@ -90,7 +90,7 @@ def retry() -> Any:
             raise ConnectionError("not yet")
         return {"a": "done"}
 
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     policy = RetryPolicy(initial_interval=0.001, jitter=False, retry_on=ConnectionError)
     graph.add_node("flaky", flaky, retry_policy=policy)
     graph.add_edge(START, "flaky")
@@ -104,7 +104,7 @@ def failing() -> Any:
     def broken(state: State) -> State:
         raise ValueError("secret words of a prompt")
 
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("broken", broken)
     graph.add_edge(START, "broken")
     return graph.compile(name="failing")
@@ -116,7 +116,7 @@ def human(checkpointer: Any) -> Any:
     def ask(state: State) -> State:
         return {"verdict": interrupt("approve?")}
 
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("planner", lambda s: {"plan": "p"})
     graph.add_node("ask", ask)
     graph.add_node("act", lambda s: {"a": s["verdict"]})
@@ -128,7 +128,7 @@ def human(checkpointer: Any) -> Any:
 
 def unequal() -> Any:
     """Two branches of unequal length that join."""
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("start", lambda s: {"plan": "p"})
     graph.add_node("short", lambda s: {"a": "a"})
     graph.add_node("long_1", lambda s: {"b": "b"})

@@ -299,7 +299,9 @@ def test_a_server_that_asks_for_a_long_rest_is_left_alone(server: ChatServer) ->
 
 
 def test_retries_end_and_the_error_tells_how_many_there_were(server: ChatServer) -> None:
-    page = Answer(status=502, raw=b"<html>Bad Gateway</html>", headers={"content-type": "text/html"})
+    page = Answer(
+        status=502, raw=b"<html>Bad Gateway</html>", headers={"content-type": "text/html"}
+    )
     server.script(CHAT, page)
     with pytest.raises(RequestRejected, match="502 in 3 tries; look at the server's log"):
         run(client_of(server, retries=2).complete(ASK))
@@ -362,10 +364,14 @@ def test_an_error_with_a_good_status_is_tried_again_if_it_passes(server: ChatSer
         chat("yes", logprobs={"content": [{"logprob": -0.5}]}),
         chat("yes", logprobs={"content": [{"token": "yes", "top_logprobs": [3]}]}),
         chat("yes", logprobs={"tokens": ["yes"], "token_logprobs": []}),
-        Answer(raw=b'{"choices":[{"message":{"content":"y"},"logprobs":{"content":['
-               b'{"token":"y","logprob":NaN}]}}]}'),
-        Answer(raw=b'{"choices":[{"message":{"content":"y"},"logprobs":{"content":['
-               b'{"token":"y","logprob":-1' + b"0" * 400 + b"}]}}]}"),
+        Answer(
+            raw=b'{"choices":[{"message":{"content":"y"},"logprobs":{"content":['
+            b'{"token":"y","logprob":NaN}]}}]}'
+        ),
+        Answer(
+            raw=b'{"choices":[{"message":{"content":"y"},"logprobs":{"content":['
+            b'{"token":"y","logprob":-1' + b"0" * 400 + b"}]}}]}"
+        ),
     ],
 )
 def test_nonsense_is_malformed_and_not_tried_again(server: ChatServer, answer: Answer) -> None:
@@ -402,7 +408,9 @@ def test_known_quirks_of_servers_are_read(
     assert completion.usage is None
 
 
-@pytest.mark.parametrize("usage", [None, "12", [], {}, {"prompt_tokens": "9"}, {"prompt_tokens": -1}])
+@pytest.mark.parametrize(
+    "usage", [None, "12", [], {}, {"prompt_tokens": "9"}, {"prompt_tokens": -1}]
+)
 def test_a_count_of_tokens_that_is_none_is_unknown_not_zero(
     server: ChatServer, usage: object
 ) -> None:

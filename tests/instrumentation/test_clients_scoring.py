@@ -270,7 +270,9 @@ def test_a_set_of_candidates_stays_with_its_method(server: ChatServer) -> None:
 def test_without_echo_whole_texts_are_not_scored_and_samples_are_drawn(
     server: ChatServer, text: Answer
 ) -> None:
-    server.script_by(CHAT, lambda body: first_tokens(body) if "logprobs" in body else chat("appeal"))
+    server.script_by(
+        CHAT, lambda body: first_tokens(body) if "logprobs" in body else chat("appeal")
+    )
     server.script(TEXT, text)
     client = client_of(server, samples=2)
 

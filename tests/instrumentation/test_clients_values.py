@@ -152,7 +152,9 @@ def test_a_structured_answer_that_is_no_json_is_malformed_and_not_shown(text: st
         ToolCall(id="1", name="f", arguments=text).parsed()
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', ' {"a": 1}\n', '```\n{"a": 1}\n```', '```json\n{"a": 1}```'])
+@pytest.mark.parametrize(
+    "text", ['{"a": 1}', ' {"a": 1}\n', '```\n{"a": 1}\n```', '```json\n{"a": 1}```']
+)
 def test_a_fence_around_json_is_dropped(text: str) -> None:
     assert Completion(text=text).json() == {"a": 1}
 

@@ -360,9 +360,10 @@ LITERAL = Axis.from_substitutions(
 
 def test_perturb_needs_an_axis() -> None:
     """There is no default list of attributes."""
-    for none in ([], ()):
-        with pytest.raises(ConfigurationError, match="no axes"):
-            perturb("he", none)
+    with pytest.raises(ConfigurationError, match="no axes"):
+        perturb("he", [])
+    with pytest.raises(ConfigurationError, match="no axes"):
+        perturb("he", iter(()))
 
 
 def test_perturb_makes_explicit_before_proxy_and_axes_in_order() -> None:

@@ -126,9 +126,7 @@ def test_ranks_against_the_cache_alone_would_not_be_independent() -> None:
     for run in range(400):
         samples = rng.normal(size=3 + 8)
         joined.append(path_of(samples[:3], samples[3:], gap, seed=run)[0])
-        alone.append(
-            [path_of(samples[:3], [fresh], gap, seed=run)[0][0] for fresh in samples[3:]]
-        )
+        alone.append([path_of(samples[:3], [fresh], gap, seed=run)[0][0] for fresh in samples[3:]])
 
     def dependence(table: list[list[float]]) -> float:
         return float(np.corrcoef(np.array(table).T)[np.triu_indices(8, 1)].mean())
@@ -159,9 +157,7 @@ def share_found(
     fresh: Callable[[np.random.Generator], Sequence[Any]],
 ) -> float:
     rng = np.random.default_rng(5)
-    return float(
-        np.mean([path_of(cached(rng), fresh(rng), differ, seed=s)[2] for s in range(120)])
-    )
+    return float(np.mean([path_of(cached(rng), fresh(rng), differ, seed=s)[2] for s in range(120)]))
 
 
 def test_a_node_that_gets_narrower_or_shifts_is_mostly_found() -> None:
@@ -352,7 +348,8 @@ def test_a_reference_without_samples_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_entries": 0}, {"max_samples": 0}, {"max_reuses": 0}, {"ttl": -1}, {"alpha": 1}]
+    "options",
+    [{"max_entries": 0}, {"max_samples": 0}, {"max_reuses": 0}, {"ttl": -1}, {"alpha": 1}],
 )
 def test_bounds_without_meaning_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):

@@ -137,6 +137,19 @@ def clean_value(value: object, limit: int = LABEL_LIMIT) -> AttributeValue | Abs
     return clean_scalar(value, limit)
 
 
+def _is_plain(value: object) -> bool:
+    """Whether a value may pass as it is: nearly all do, and every span asks many times."""
+    kind = type(value)
+    if kind is str:
+        text = cast(str, value)
+        return len(text) <= LABEL_LIMIT and text.isascii()
+    if kind is float:
+        return math.isfinite(cast(float, value))
+    if kind is int:
+        return INT64_MIN <= cast(int, value) <= INT64_MAX
+    return kind is bool
+
+
 def _limit_of(key: str) -> int:
     return CONTENT_LIMIT if key in conventions.CONTENT else LABEL_LIMIT
 
@@ -165,6 +178,9 @@ def clean_attributes(attributes: Mapping[str, object]) -> dict[str, AttributeVal
     truncated: list[str] = []
     for key, value in attributes.items():
         if value is None:
+            continue
+        if _is_plain(value):
+            cleaned[key] = cast(AttributeValue, value)
             continue
         limit = _limit_of(key)
         result = clean_value(value, limit)

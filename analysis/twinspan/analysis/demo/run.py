@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from opentelemetry.sdk.trace import TracerProvider
+
 from twinspan.analysis.demo.graph import APPLICATION, build_graph
 from twinspan.analysis.demo.model import StandInChatModel
 from twinspan.instrumentation import TwinspanInstrumentor
@@ -55,6 +57,7 @@ def run_demo(
     seed: int = 0,
     biased: bool = True,
     temperature: float = TEMPERATURE,
+    tracer_provider: TracerProvider | None = None,
     **options: Any,
 ) -> DemoOutcome:
     """Run the graph once, instrumented, and record its spans below `out`.
@@ -64,6 +67,7 @@ def run_demo(
         seed: seed of the stand-in model and of the probes.
         biased: whether `analyst_a` treats women worse.
         temperature: the model's.
+        tracer_provider: the application's provider, which the spans are handed on to.
         options: further options of twinspan, over the demo's own.
     """
     model = StandInChatModel(
@@ -71,10 +75,14 @@ def run_demo(
     )
     graph = build_graph(model)
     instrumentor = TwinspanInstrumentor()
-    instrumentor.instrument(**{**OPTIONS, "record": out, "seed": seed, **options})
+    instrumentor.instrument(
+        tracer_provider=tracer_provider, **{**OPTIONS, "record": out, "seed": seed, **options}
+    )
     try:
         return DemoOutcome(state=graph.invoke({"application": APPLICATION}), halt=None)
     except BiasHalt as halt:
         return DemoOutcome(state=None, halt=halt)
     finally:
         instrumentor.uninstrument()
+        if tracer_provider is not None:
+            tracer_provider.shutdown()

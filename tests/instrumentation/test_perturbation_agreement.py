@@ -28,6 +28,7 @@ They thanked her for her patience. | They thanked him for his patience.
 Call her back today. | Call him back today.
 She fell on her back. | He fell on his back.
 She reports pain in her back. | He reports pain in his back.
+She hurt her back. | He hurt his back.
 Her back pain is worse. | His back pain is worse.
 Please drive her home. | Please drive him home.
 Her home is far away. | His home is far away.
@@ -38,6 +39,7 @@ The news made her happy. | The news made him happy.
 Please let her go. | Please let him go.
 Please let her know by Monday. | Please let him know by Monday.
 We helped her fill in the form. | We helped him fill in the form.
+They "helped" her recover. | They "helped" him recover.
 We helped her family. | We helped his family.
 They saw her leaving the building. | They saw him leaving the building.
 Her training was paid for. | His training was paid for.
@@ -146,7 +148,7 @@ def test_what_the_rules_are_documented_to_miss_they_miss(of_woman: str, of_man: 
 
 
 def test_her_is_his_before_a_noun_and_him_elsewhere() -> None:
-    """The prior implementation mapped every "her" to "his"."""
+    """One mapping for every "her" would make "I met his"."""
     twin = GENDER.swap("I met her at her office; the office is hers.", to="man")
     assert twin.payload == "I met him at his office; the office is his."
 
@@ -189,7 +191,7 @@ def test_the_article_follows_the_sound_of_the_next_word(phrase: str, article: st
     [
         ("An elderly man waits.", "younger", "A young man waits."),
         ("a young man", "older", "an old man"),
-        ("A YOUNG MAN", "older", "AN OLD MAN"),
+        ("A YOUNG MAN came", "older", "AN OLD MAN came"),
         ("He saw a  young man", "older", "He saw an  old man"),
         ("the young man", "older", "the old man"),
         ("plan A young man", "older", "plan An old man"),
@@ -205,7 +207,16 @@ def test_an_article_is_edited_with_the_word_it_agrees_with(
 def test_an_article_that_did_not_agree_before_is_left_alone() -> None:
     """A mistake of the author's is no business of the swap's."""
     assert builtin_axis("age").swap("an young man").payload == "an old man"
-    assert builtin_axis("age").swap("a elderly man").payload == "a young man"
+    assert builtin_axis("race_ethnicity").swap("an Black man", to="white").payload == (
+        "an White man"
+    )
+
+
+def test_an_article_that_a_term_has_taken_is_not_edited_twice() -> None:
+    """A phrase that ends in an article keeps it."""
+    slot = Slot(name="phrase", forms={"x": ("is a", "dog"), "y": ("was a", "owl")})
+    twin = Axis(name="tense", groups=("x", "y"), slots=(slot,)).swap("it is a dog")
+    assert twin.payload == "it was a owl"
 
 
 def test_an_axis_of_another_language_leaves_articles_alone() -> None:

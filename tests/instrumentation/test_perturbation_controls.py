@@ -74,6 +74,13 @@ def test_a_rare_token_stands_in_the_same_places() -> None:
         assert one.edit_count >= 1
 
 
+def test_a_word_that_only_hints_is_marked_only_where_no_word_says_it() -> None:
+    """The control stands where the swap it controls would."""
+    axis = builtin_axis("religion")
+    assert sham("a Hindu man at church", axis).payload == "a left-handed man at church"
+    assert sham("a man at church", axis).payload == "a man at left-handed church"
+
+
 def test_a_name_is_marked_once_and_not_inside() -> None:
     """First name and surname are one person."""
     twin = sham("Emily Olson and Mr. Walsh", RACE)

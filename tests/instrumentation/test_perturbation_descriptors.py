@@ -36,14 +36,14 @@ def person(**values: Any) -> Descriptor:
         ({"race": "Hispanic", "insurance": "Medicaid", "lep": True}, (74, 8)),
     ],
 )
-def test_the_published_descriptors_have_the_published_sizes(
+def test_descriptors_of_different_people_are_of_much_the_same_size(
     values: dict[str, Any], surface: tuple[int, int]
 ) -> None:
     """Characters and words, by which conditions are compared."""
     assert person().swap(**values).surface == surface
 
 
-def test_the_published_controls_have_the_published_sizes() -> None:
+def test_controls_are_of_much_the_same_size() -> None:
     """Byte-identical, a sham attribute, and an invented word, all in the race slot."""
     reference = person()
     assert reference.rerender().payload == reference.text
@@ -53,7 +53,7 @@ def test_the_published_controls_have_the_published_sizes() -> None:
 
 @pytest.mark.parametrize("age", [34, 50, 78])
 def test_a_swap_of_race_never_changes_age(age: int) -> None:
-    """Whatever the reference's age: the prior implementation swapped both."""
+    """Whatever the reference's age: no base age is assumed."""
     reference = person(age=age)
     twin = reference.swap(race="Black")
     assert dict(twin.values) == {**reference.values, "race": "Black"}

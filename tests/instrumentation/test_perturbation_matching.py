@@ -31,7 +31,7 @@ def test_a_term_inside_a_longer_word_is_none() -> None:
 
 @pytest.mark.parametrize("text", ["C++ and C", "use C++.", "(C++)", "C++", "C++20", "her C++"])
 def test_a_term_that_ends_in_punctuation_is_found(text: str) -> None:
-    """The prior implementation never found "C++"."""
+    """A word boundary in the usual sense never follows a plus sign."""
     assert "C++" in found(["C++"], text)
 
 
@@ -181,17 +181,17 @@ def test_case_is_carried_over(seen: str, listed: str, replacement: str, expected
     ],
 )
 def test_literal_substitutions_keep_case_and_words(text: str, expected: str) -> None:
-    """The published vectors of literal substitution."""
+    """Capitals are carried over, and parts of words are not words."""
     assert swapped({"he": "she", "his": "her", "man": "woman"}, text) == expected
 
 
 def test_a_swap_in_both_directions_never_undoes_itself() -> None:
-    """The prior implementation turned "he met she" into "he met he"."""
+    """One substitution after the other would make it "he met he"."""
     assert swapped({"he": "she", "she": "he"}, "he met she") == "she met he"
 
 
 def test_substitutions_reach_across_scripts_and_punctuation() -> None:
-    """The prior implementation matched neither."""
+    """In a script without spaces, and before a full stop."""
     assert swapped({"她": "他", "C++": "Ada"}, "如果她会C++。") == "如果他会Ada。"
 
 

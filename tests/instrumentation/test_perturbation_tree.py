@@ -213,7 +213,7 @@ def test_an_embedded_file_is_no_text(payload: Any) -> None:
     "payload",
     [
         *(None, 3, 2.5, True, b"he", Sex.MAN, Colour.MAN, object(), SimpleNamespace(a="he")),
-        *(Counter("x"), range(3), str, Note, ValueError("he")),
+        *(Counter("x"), range(3), str, Note, Person, Point, HumanMessage, ValueError("he")),
     ],
 )
 def test_everything_else_passes_through(payload: Any) -> None:
@@ -301,6 +301,12 @@ def test_edits_can_be_made_again() -> None:
         replay({"a": ["x"]}, twin.edits)
     with pytest.raises(PerturbationError, match="not what the edit was made on"):
         replay(twin.payload, twin.edits)
+
+
+def test_edits_that_overlap_are_refused() -> None:
+    """They cannot both have been made."""
+    with pytest.raises(PerturbationError, match="not what the edit was made on"):
+        replay("he he", [Edit("", 0, 2, "he", "x"), Edit("", 0, 2, "he", "y")])
 
 
 def test_a_slotted_object_with_an_unset_field_is_walked() -> None:

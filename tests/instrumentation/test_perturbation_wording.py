@@ -88,6 +88,13 @@ def test_every_word_of_the_list_is_drawn_alike() -> None:
     assert sum((count - expected) ** 2 / expected for count in drawn.values()) < 57.1
 
 
+def test_a_name_that_is_drawn_again_is_no_edit() -> None:
+    """An edit that changes nothing would be counted as one."""
+    twins = [SMALL.reword("Ann", Random(seed)) for seed in range(30)]
+    assert {twin.no_op for twin in twins} == {True, False}
+    assert all(twin.no_op == (twin.payload == "Ann") for twin in twins)
+
+
 SMALL = Axis(
     name="small",
     groups=("a", "b"),

@@ -137,7 +137,7 @@ def test_structured_payloads_keep_their_keys_and_types() -> None:
             {"who": "She", "age": 64, "notes": [{"text": "a"}], "urgent": True},
         ]
     )
-    generator = generator_of(lambda request, rng: variation(next(replies)), count=2)
+    generator = generator_of(lambda request, rng: variation(next(replies)), count=2, max_calls=9)
     prior = run(generator.generate(example))
     assert [each.payload["age"] for each in prior.payloads] == [61.5, 64]  # type: ignore[index]
     assert prior.rejected == {"shape_changed": 4, "axis_changed": 1}
@@ -241,7 +241,7 @@ def test_a_client_that_hangs_is_a_timeout() -> None:
     generator = SyntheticPriorGenerator(
         Hanging(), axis="gender", axis_terms=pronouns, count=2, timeout=0.05, patience=2
     )
-    with pytest.raises(IncompletePrior, match="0 of 2 .* 2 call.*timeout: 2"):
+    with pytest.raises(IncompletePrior, match=r"0 of 2 .* 2 call.*timeout: 2"):
         run(generator.generate(EXAMPLE))
 
 

@@ -17,6 +17,7 @@ from twinspan.instrumentation import LOOCProbe, builtin_axis
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.errors import ConfigurationError, SideEffectBlocked
 from twinspan.instrumentation.hashing import PayloadHasher
+from twinspan.instrumentation.perturbation import Axis
 from twinspan.instrumentation.probing.guard import ProbeFrame, current_probe
 from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
 from twinspan.instrumentation.probing.plan import REFERENCE_ARMS, plan_samples
@@ -30,7 +31,8 @@ Node = Callable[[Any], Any]
 
 
 def options(**given: Any) -> ProbeOptions:
-    return ProbeOptions(**{"axes": (GENDER,), "reference": 6, "counterfactual": 4, **given})
+    merged: dict[str, Any] = {"axes": (GENDER,), "reference": 6, "counterfactual": 4, **given}
+    return ProbeOptions(**merged)
 
 
 def probed(node: Node, payload: Any = TEXT, **given: Any) -> SetResult:
@@ -73,6 +75,37 @@ def test_same_input_probing_says_that_it_is_about_the_edit() -> None:
     random_wording = probed(biased)
     assert random_wording.score is not None
     assert random_wording.score.verdict_reason == "reacts_to_axis"
+
+
+def test_controls_are_measured_beside_the_axis_and_decide_nothing() -> None:
+    """A node that reads the axis does not react to a sham attribute."""
+    probe = LOOCProbe(biased, options=options(controls=("sham", "rare_token", "neutral_edit")))
+    found = {result.axis: result for result in probe.run(TEXT).sets}
+    assert set(found) == {"gender", "gender#sham", "gender#rare_token", "gender#neutral_edit"}
+    for label, result in found.items():
+        assert result.score is not None, label
+        assert (result.score.verdict == "above_floor") is (label == "gender")
+
+
+def test_proxy_words_are_a_contrast_of_their_own() -> None:
+    """What only hints at the attribute is told apart from what names it."""
+    axis = Axis.from_mapping(
+        {
+            "name": "place",
+            "groups": ["north", "south"],
+            "paired": [
+                {"north": ["northerner"], "south": ["southerner"]},
+                {"north": ["90210"], "south": ["10453"], "proxy": True},
+            ],
+        }
+    )
+    node: Node = lambda text: "far" if "10453" in text else "near"  # noqa: E731
+    probe = LOOCProbe(node, options=options(axes=(axis,)))
+    found = {r.axis: r.score for r in probe.run("A northerner of 90210.").sets}
+    assert {label: score and score.delta for label, score in found.items()} == {
+        "place": 0.0,
+        "place#proxy": 1.0,
+    }
 
 
 def test_a_payload_without_the_axis_costs_no_call() -> None:

@@ -100,7 +100,7 @@ class ControlGate:
             node: NodeWeight(scaled=scaled[node], share=shares[node], method=options.weights)
             for node in dag.nodes
         }
-        axes = tuple(axis.name for axis in self.settings.probe.axes) or NO_AXIS
+        axes = self.settings.probe.labels or NO_AXIS
         self.runs.open(
             run.run_id,
             RunState(
@@ -121,7 +121,7 @@ class ControlGate:
                 **configuration(options),
                 c.MONITOR_ALPHA: options.alpha,
                 c.GRAPH_CYCLIC: not weighed.acyclic,
-                c.AUDIT_AXES: [axis.name for axis in self.settings.probe.axes],
+                c.AUDIT_AXES: list(self.settings.probe.labels),
             },
         )
 

@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
 
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.probing.contrast import CONTROLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class ProbeRecord:
         weight: blast radius, the graph's largest being 1.
         share: blast radius as a share of the graph's.
         estimator: the distance in force.
+        is_control: whether the attribute was left alone: such a set decides nothing.
         intervention_id: the intervention that it re-measures; None for an ordinary probe.
     """
 
@@ -49,6 +51,7 @@ class ProbeRecord:
     weight: float
     share: float
     estimator: str | None
+    is_control: bool
     intervention_id: str | None
 
     @property
@@ -105,5 +108,6 @@ def probe_record(span: ReadableSpan) -> ProbeRecord:
         weight=_real(read, c.NODE_WEIGHT),
         share=_real(read, c.NODE_WEIGHT_SHARE),
         estimator=cast("str | None", read.get(c.PROBE_ESTIMATOR)),
+        is_control=read.get(c.PROBE_CONTRAST) in CONTROLS,
         intervention_id=cast("str | None", read.get(c.INTERVENTION_ID)),
     )

@@ -119,7 +119,12 @@ class Runs:
             return self._runs.pop(run_id, None)
 
     def take_in(self, record: ProbeRecord) -> None:
-        """File a probe set under its superstep or its intervention; twice changes nothing."""
+        """File a probe set under its superstep or its intervention; twice changes nothing.
+
+        A control measures what is not the axis: it is recorded and takes no part here.
+        """
+        if record.is_control:
+            return
         with self._lock:
             state = self._runs.get(record.run_id)
             if state is None or record.span.span_id in state.seen:

@@ -217,6 +217,11 @@ PROBE_SAMPLING_RATE: Final = _key(
 )
 PROBE_SET_ID: Final = _key("twinspan.probe.set.id", "string", "the probe set; at start")
 PROBE_AXIS: Final = _key("twinspan.probe.axis", "string", "axis that was varied; at start")
+PROBE_CONTRAST: Final = _key(
+    "twinspan.probe.contrast",
+    "string",
+    "attribute_swap, proxy_swap, or a control: sham, rare_token, neutral_edit; at start",
+)
 PROBE_WORDING: Final = _key(
     "twinspan.probe.wording",
     "string",
@@ -324,7 +329,7 @@ PROBE_CACHE_HIT: Final = _key("twinspan.probe.cache.hit", "boolean", "taken from
 PERTURBATION_KIND: Final = _key(
     "twinspan.perturbation.kind",
     "string",
-    "identity, attribute_swap, proxy_swap, sham, rare_token or neutral; at start",
+    "identity, attribute_swap, proxy_swap, sham, rare_token, neutral or neutral_edit; at start",
 )
 PERTURBATION_ID: Final = _key(
     "twinspan.perturbation.id", "string", "axis and groups, gender:woman>man; at start"

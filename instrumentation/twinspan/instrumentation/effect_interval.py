@@ -26,6 +26,9 @@ DRAWS: Final = 1_000
 MIN_ARM: Final = 3
 """With two samples there is one way to draw two different ones, and no interval."""
 
+_DUST: Final = 1e-12
+"""Ends nearer to 0 than this are rounding."""
+
 _PAIR_FORM_LIMIT: Final = 1 << 20
 """Entries up to which one weight per draw and pair is kept."""
 
@@ -57,9 +60,9 @@ def effect_interval(
     Args:
         distances: N x N distances in [0, 1], the reference samples first.
         n_reference: how many samples are reference; both arms need at least 3.
-        confidence: nominal coverage in (0, 1). Measured coverage of 95% is .95 and more without
-            an effect and for moderate ones; it falls to about .8 at five samples when one arm
-            is deterministic (see `unseen_share`).
+        confidence: nominal coverage in (0, 1). Measured coverage of 95% at five samples an arm
+            is above .99 without an effect, about .94 for moderate ones, .77 when one arm is
+            deterministic (see `unseen_share`) and .6 for a small shift among thirty classes.
         seed: seed of the draws; fixed by default.
 
     Raises:
@@ -196,4 +199,6 @@ def _quantile(ascending: Floats, share: float) -> Floats:
     high = min(low + 1, ascending.shape[1] - 1)
     left, right = ascending[:, low], ascending[:, high]
     between: Floats = left + (right - left) * (position - low)
+    # An end at 0 must not read as an end above it.
+    between[np.abs(between) < _DUST] = 0.0
     return between

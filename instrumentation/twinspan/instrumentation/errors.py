@@ -5,6 +5,7 @@
     TwinspanError
     ├── ConfigurationError (ValueError)     an option or argument has no meaning
     │   ├── UnknownAxis                     an axis name nobody defined
+    │   ├── UnsuitableValue (TypeError)     a value of a kind that a question has no answer for
     │   └── MissingExtra                    an optional package is not installed
     ├── PerturbationError (ValueError)      a payload or vocabulary cannot be swapped
     ├── EstimatorError (ValueError)         samples cannot be scored
@@ -58,6 +59,22 @@ class UnknownAxis(ConfigurationError):
         self.known = known
         listed = ", ".join(repr(axis) for axis in known) or "none"
         super().__init__(f"no axis is named {name!r}; known axes: {listed}")
+
+
+class UnsuitableValue(ConfigurationError, TypeError):
+    """A value is of a kind that the question has no answer for.
+
+    A ``TypeError`` as well: asking whether a yes or no lies between 1 and 5 is a mistake of the
+    program, and no number would make it right.
+
+    >>> UnsuitableValue("the action", True, cure="test the grade itself").args[0]
+    'the action is True, a bool; test the grade itself'
+    """
+
+    def __init__(self, what: str, value: object, *, cure: str) -> None:
+        self.what = what
+        self.value = value
+        super().__init__(f"{what} is {value!r}, a {type(value).__name__}; {cure}")
 
 
 class MissingExtra(ConfigurationError, ImportError):

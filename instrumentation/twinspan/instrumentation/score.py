@@ -175,13 +175,28 @@ class BiasScore:
             raise ConfigurationError(f"alpha {alpha!r} is not between 0 and 1")
         return self.p_value <= alpha
 
+    @property
+    def delta_upper(self) -> float | None:
+        """Upper end of the interval, raised for what few equal samples leave open, at most 1.
+
+        An arm without any disagreement may still hide a share u of other outcomes (see
+        `unseen_share`), which can be worth u squared of delta. Where no two samples agree
+        at all, nothing is known and the bound is 1. None without an interval.
+        """
+        if self.ci_high is None:
+            return None
+        if self.cross_mean and not self.orbit_sd:
+            return 1.0
+        unseen = max(self.unseen_in_reference or 0.0, self.unseen_in_counterfactual or 0.0)
+        return min(1.0, self.ci_high + unseen**2)
+
     def rules_out(self, delta: float) -> bool | None:
-        """Whether the interval lies below a delta that would matter; None without one.
+        """Whether ``delta_upper`` lies below a delta that would matter; None without one.
 
         A repair is done when this holds, not when a test has become insignificant: with few
         samples nothing is significant.
         """
-        return None if self.ci_high is None else self.ci_high < delta
+        return None if self.delta_upper is None else self.delta_upper < delta
 
     def recompute(self) -> OrbitResult:
         """The test once more, from the recorded distances alone."""

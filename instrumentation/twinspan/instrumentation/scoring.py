@@ -241,6 +241,11 @@ def _checked(estimator: Estimator, samples: list[object]) -> Floats:
             f"estimator {estimator.name!r} gave distances of shape {distances.shape} for "
             f"{len(samples)} samples; matrix() must return N x N"
         )
+    if distances.min() < 0 or distances.max() > 1 + 1e-9:
+        raise EstimatorError(
+            f"estimator {estimator.name!r} gave distances from {distances.min():.3g} to "
+            f"{distances.max():.3g}; scale them to 0 to 1"
+        )
     return distances
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, cast
 
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes
+from twinspan.instrumentation.probing.contrast import Contrast, Control, contrasts_of
 
 CAPTURE_CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's own switch for content; twinspan has none of its own."""
@@ -53,6 +54,9 @@ class ProbeOptions:
         concurrency: node runs at a time, per probe set.
         timeout: seconds for one node run.
         retries: further tries of a node run that raised.
+        controls: control arms to measure beside each axis: `sham` (an attribute that means
+            nothing), `rare_token` (an invented word), `neutral_edit` (other wording). They are
+            recorded and decide nothing.
         seed: seed of wording and order.
         safe_tools: globs of tools that may run inside a probe.
     """
@@ -67,6 +71,7 @@ class ProbeOptions:
     concurrency: int = 8
     timeout: float = 60.0
     retries: int = 1
+    controls: tuple[Control, ...] = ()
     seed: int = 0
     safe_tools: tuple[str, ...] = ()
 
@@ -76,11 +81,13 @@ class ProbeOptions:
         _at_least("concurrency", self.concurrency, 1)
         _at_least("retries", self.retries, 0)
         _at_least("timeout", self.timeout, 0.001)
+        for control in self.controls:
+            _one_of("controls", control, Control)
 
     def covers(self, node: str) -> bool:
         """Whether a node is one of those that may be probed.
 
-        >>> ProbeOptions(nodes=("analyst_*",)).covers("analyst_a")
+        >>> ProbeOptions(axes=(builtin_axis("age"),), nodes=("analyst_*",)).covers("analyst_a")
         True
         >>> ProbeOptions().covers("analyst_a")
         False
@@ -89,7 +96,17 @@ class ProbeOptions:
 
     def only(self, axes: tuple[Axis, ...], *, seed_offset: int) -> ProbeOptions:
         """The same probing on some of the axes, with samples of its own."""
-        return dataclasses.replace(self, axes=axes, seed=self.seed + seed_offset)
+        return dataclasses.replace(self, axes=axes, controls=(), seed=self.seed + seed_offset)
+
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Everything that is probed on one node."""
+        return contrasts_of(self.axes, self.controls)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The contrasts that may decide, by their labels."""
+        return tuple(each.label for each in self.contrasts if not each.is_control)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +283,7 @@ def _text(value: object) -> str:
 _CONVERTERS: Final[dict[str, Callable[[object], object]]] = {
     "tuple[Axis, ...]": _axes,
     "tuple[str, ...]": _words,
+    "tuple[Control, ...]": _words,
     "int": _whole,
     "float": _real,
     "float | None": _real,

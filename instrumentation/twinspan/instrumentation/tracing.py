@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.sampling import (
     SamplingResult,
 )
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TraceState
-from opentelemetry.util.types import Attributes, AttributeValue
+from opentelemetry.util.types import Attributes
 
 from twinspan.instrumentation import conventions
 from twinspan.instrumentation.attributes import clean_attributes
@@ -68,8 +68,8 @@ class _RecordEverything(AlwaysRecordSampler):
         result = super().should_sample(
             parent_context, trace_id, name, kind, attributes, links, trace_state
         )
-        sampled = cast("Mapping[str, AttributeValue]", result.attributes or {})
-        kept = {**(attributes or {}), **sampled}
+        sampled = cast("Attributes", result.attributes)  # pyright: ignore[reportUnknownMemberType]
+        kept = {**(attributes or {}), **(sampled or {})}
         return SamplingResult(result.decision, kept, result.trace_state)
 
 

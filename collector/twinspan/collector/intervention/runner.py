@@ -82,7 +82,7 @@ class Intervention:
             The repaired payload with its measurement; None where it cannot be repaired.
         """
         execution = next(e for e in self.boundary.executions if e.task_id == task_id)
-        names = {record.axis for record in guilty}
+        names = {record.axis.partition("#")[0] for record in guilty}
         axes = tuple(axis for axis in self.settings.probe.axes if axis.name in names)
         intervention_id = uuid.uuid4().hex
         span = self._start(intervention_id, execution, guilty)

@@ -19,8 +19,9 @@ from twinspan.instrumentation.errors import (
     EstimatorError,
     SideEffectBlocked,
 )
-from twinspan.instrumentation.perturbation import Axis, Reading, Rendering
+from twinspan.instrumentation.perturbation import Reading, Rendering
 from twinspan.instrumentation.probing.answers import outcome_of
+from twinspan.instrumentation.probing.contrast import Contrast
 from twinspan.instrumentation.probing.guard import ProbeFrame, inside_probe
 from twinspan.instrumentation.probing.observation import Drawn, SetObserver, now
 from twinspan.instrumentation.probing.plan import (
@@ -88,8 +89,10 @@ class LOOCProbe:
 
     For each axis the node is run on renderings of its payload in the payload's own group (the
     reference: baseline and null re-samples) and in another group (the counterfactual), in an
-    interleaved order. With random wording every sample of every arm gets words of its own, so
-    that the axis is the only systematic difference between the arms.
+    interleaved order. An axis with proxy words has a second contrast, `axis#proxy`; controls, if
+    asked for, leave the attribute alone and change something else. With random wording every
+    sample of every arm gets words of its own, so that the axis is the only systematic difference
+    between the arms.
 
     A run that raises is an outcome of its own, since an error that only one group meets is a
     finding; a run that times out is missing, and the set `partial`.
@@ -132,25 +135,26 @@ class LOOCProbe:
         return asyncio.run(self.arun(payload))
 
     async def arun(self, payload: Any) -> ProbeResult:
-        """Probe every axis, one after another, with bounded concurrency within each."""
+        """Probe every contrast, one after another, with bounded concurrency within each."""
         return ProbeResult(
-            sets=tuple([await self._probe_axis(axis, payload) for axis in self._options.axes])
+            sets=tuple([await self._probe(each, payload) for each in self._options.contrasts])
         )
 
     # --- one set ------------------------------------------------------------------------
 
-    async def _probe_axis(self, axis: Axis, payload: Any) -> SetResult:
+    async def _probe(self, contrast: Contrast, payload: Any) -> SetResult:
         options = self._options
         name = "" if self._frame is None else self._frame.node
         samples = plan_samples(
             reference=options.reference,
             counterfactual=options.counterfactual,
-            seed=derive_seed(options.seed, name, axis.name),
+            seed=derive_seed(options.seed, name, contrast.label),
         )
         observer = self._observer()
         observer.open_set(
-            axis.name,
+            contrast.label,
             {
+                c.PROBE_CONTRAST: contrast.kind,
                 c.PROBE_WORDING: options.wording,
                 c.PROBE_REFERENCE_PLANNED: options.reference,
                 c.PROBE_COUNTERFACTUAL_PLANNED: options.counterfactual,
@@ -158,42 +162,49 @@ class LOOCProbe:
         )
         drawn: list[Drawn] = []
         try:
-            reading = axis.read(payload)
-            drawn = [Drawn(sample, self._render(reading, sample)) for sample in samples]
+            reading = contrast.axis.read(payload)
+            drawn = [
+                Drawn(sample, self._render(contrast, reading, payload, sample))
+                for sample in samples
+            ]
             if all(item.rendering.no_op for item in drawn if item.is_counterfactual):
-                return self._close(observer, axis, [], "no_op", reason="axis_not_in_payload")
+                return self._close(observer, contrast, [], "no_op", reason="axis_not_in_payload")
             limit = asyncio.Semaphore(options.concurrency)
-            await asyncio.gather(*(self._draw(observer, axis, item, limit) for item in drawn))
-            return await self._conclude(observer, axis, drawn)
+            await asyncio.gather(*(self._draw(observer, contrast, item, limit) for item in drawn))
+            return await self._conclude(observer, contrast, drawn)
         except BaseException as error:
             outcome = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
-            self._close(observer, axis, drawn, outcome, reason=type(error).__qualname__)
+            self._close(observer, contrast, drawn, outcome, reason=type(error).__qualname__)
             raise
 
-    def _render(self, reading: Reading, sample: Sample) -> Rendering:
+    def _render(
+        self, contrast: Contrast, reading: Reading, payload: Any, sample: Sample
+    ) -> Rendering:
         rng = Random(sample.seed) if self._options.wording == "random" else None
         if sample.arm == COUNTERFACTUAL:
-            return reading.swap(rng)
+            return contrast.counterfactual(reading, payload, rng)
         return reading.reword(rng)
 
     async def _conclude(
-        self, observer: SetObserver, axis: Axis, drawn: Sequence[Drawn]
+        self, observer: SetObserver, contrast: Contrast, drawn: Sequence[Drawn]
     ) -> SetResult:
         blocked = next((d for d in drawn if isinstance(d.error, SideEffectBlocked)), None)
         if blocked is not None:
-            return self._close(observer, axis, drawn, "error", reason="side_effect_blocked")
+            return self._close(observer, contrast, drawn, "error", reason="side_effect_blocked")
         if all(item.status == "error" for item in drawn):
             kind = type(drawn[0].error).__qualname__
-            return self._close(observer, axis, drawn, "error", reason=f"every_run_raised:{kind}")
+            return self._close(
+                observer, contrast, drawn, "error", reason=f"every_run_raised:{kind}"
+            )
         missing = any(item.status == "timeout" for item in drawn)
         try:
-            score = await self._score(axis, drawn)
+            score = await self._score(contrast, drawn)
         except EstimatorError as error:
             outcome = "timeout" if missing else "error"
-            return self._close(observer, axis, drawn, outcome, reason=type(error).__qualname__)
-        return self._close(observer, axis, drawn, "partial" if missing else "ok", score=score)
+            return self._close(observer, contrast, drawn, outcome, reason=type(error).__qualname__)
+        return self._close(observer, contrast, drawn, "partial" if missing else "ok", score=score)
 
-    async def _score(self, axis: Axis, drawn: Sequence[Drawn]) -> BiasScore:
+    async def _score(self, contrast: Contrast, drawn: Sequence[Drawn]) -> BiasScore:
         arms: dict[str, list[Drawn]] = {STANDARD: [], NULL_RESAMPLE: [], COUNTERFACTUAL: []}
         for item in drawn:
             if item.status != "timeout":
@@ -207,8 +218,8 @@ class LOOCProbe:
                 [item.outcome for item in arms[COUNTERFACTUAL]],
                 noise_floor=[item.outcome for item in arms[NULL_RESAMPLE]],
                 method=self._options.estimator,
-                axis=axis.name,
-                kind="attribute_swap",
+                axis=contrast.label,
+                kind=contrast.kind,
                 null="randomised_wording" if random_wording else "same_input",
                 order=[item.sample.position for item in pooled],
             )
@@ -220,7 +231,7 @@ class LOOCProbe:
     @staticmethod
     def _close(
         observer: SetObserver,
-        axis: Axis,
+        contrast: Contrast,
         drawn: Sequence[Drawn],
         outcome: str,
         *,
@@ -230,15 +241,17 @@ class LOOCProbe:
         calls = sum(item.calls for item in drawn)
         observer.close_probes(drawn, score)
         observer.close_set(outcome, calls=calls, score=score, reason=reason)
-        return SetResult(axis=axis.name, outcome=outcome, score=score, reason=reason, calls=calls)
+        return SetResult(
+            axis=contrast.label, outcome=outcome, score=score, reason=reason, calls=calls
+        )
 
     # --- one run of the node --------------------------------------------------------------
 
     async def _draw(
-        self, observer: SetObserver, axis: Axis, item: Drawn, limit: asyncio.Semaphore
+        self, observer: SetObserver, contrast: Contrast, item: Drawn, limit: asyncio.Semaphore
     ) -> None:
         async with limit:
-            context = observer.open_probe(axis.name, item)
+            context = observer.open_probe(contrast.label, item)
             token = None if context is None else otel_context.attach(context)
             try:
                 await self._attempt(observer, item)

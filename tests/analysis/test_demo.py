@@ -8,7 +8,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -121,7 +121,7 @@ def test_every_run_is_complete(store: Store) -> None:
 @pytest.mark.parametrize("temperature", [None, HOT], ids=["unbiased", "hot"])
 def test_without_bias_nothing_is_halted(tmp_path: Path, temperature: float | None) -> None:
     """Over 200 seeds at most 5 percent: the monitor's alpha, and noise is not bias."""
-    heat = {} if temperature is None else {"temperature": temperature}
+    heat: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     for seed in range(200):
         run_demo(tmp_path, seed=1000 + seed, biased=False, **heat)
     with open_store(tmp_path) as opened:
@@ -149,7 +149,9 @@ def test_the_halting_decision_is_on_disk_before_the_halt_is_raised(tmp_path: Pat
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert done.returncode == 9
     with open_store(tmp_path) as opened:
-        found = rows(opened, "SELECT decision, edge, enforced FROM decisions WHERE edge IS NOT NULL")
+        found = rows(
+            opened, "SELECT decision, edge, enforced FROM decisions WHERE edge IS NOT NULL"
+        )
         (run,) = rows(opened, "SELECT completeness FROM runs")
     assert found == [("halt", "analyst_a->reviewer", True)]
     assert run == ("incomplete",)
@@ -204,7 +206,7 @@ def test_removing_a_recorded_file_makes_the_trail_say_incomplete(tmp_path: Path)
 class Sink(BaseHTTPRequestHandler):
     """An OTLP endpoint that keeps what it is sent."""
 
-    received: list[bytes] = []
+    received: ClassVar[list[bytes]] = []
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))

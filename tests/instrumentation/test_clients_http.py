@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import socket
+import threading
 import traceback
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
@@ -248,6 +250,72 @@ def test_the_completions_path_continues_a_text(server: ChatServer) -> None:
     assert answer.logprobs[2].top == (("=2", -0.5), ("=3", -1.0))
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {
+            "id": 7,
+            "token": " to",
+            "logprob": -0.5,
+            "bytes": [32],
+            "top_logprobs": [
+                {"id": 7, "token": " to", "logprob": -0.5},
+                {"id": 8, "token": " be", "logprob": -1.5},
+            ],
+        },
+        {
+            "token": " to",
+            "prob": math.exp(-0.5),
+            "top_probs": [
+                {"token": " to", "prob": math.exp(-0.5)},
+                {"token": " be", "prob": math.exp(-1.5)},
+            ],
+        },
+        {
+            "content": " to",
+            "probs": [
+                {"tok_str": " to", "prob": math.exp(-0.5)},
+                {"tok_str": " be", "prob": math.exp(-1.5)},
+                {"tok_str": " no", "prob": 0.0},
+            ],
+        },
+    ],
+    ids=["newer", "after sampling", "older"],
+)
+@pytest.mark.parametrize("at_top", [True, False])
+def test_llama_cpps_own_probabilities_are_read(
+    server: ChatServer, entry: dict[str, Any], at_top: bool
+) -> None:
+    native = {"completion_probabilities": [entry]}
+    choice = {"text": " to", "logprobs": None, **({} if at_top else native)}
+    server.script("/completions", Answer(body={"choices": [choice], **(native if at_top else {})}))
+    answer = run(client_of(server).complete_text(TextRequest(prompt="x", logprobs=2)))
+    assert answer.logprobs is not None
+    assert answer.logprobs[0].token == " to"
+    assert dict(answer.logprobs[0].top) == pytest.approx({" to": -0.5, " be": -1.5})
+
+
+def test_a_continuation_may_be_declined_too(server: ChatServer) -> None:
+    server.script(
+        "/completions",
+        error(400, "no", code="content_filter"),
+        Answer(body={"choices": [{"text": "", "finish_reason": "content_filter"}]}),
+        error(400, "no"),
+        Answer(body={"choices": [{"text": None}]}),
+    )
+
+    async def outcomes() -> list[str]:
+        client, request = client_of(server), TextRequest(prompt="x")
+        refused: list[str] = [(await client.complete_text(request)).outcome for _ in range(2)]
+        with pytest.raises(RequestRejected):
+            await client.complete_text(request)
+        with pytest.raises(MalformedReply, match="text is null"):
+            await client.complete_text(request)
+        return refused
+
+    assert run(outcomes()) == ["refusal"] * 2
+
+
 # --- refusals are answers ---------------------------------------------------------------------
 
 
@@ -319,6 +387,8 @@ def test_retries_end_and_the_error_tells_how_many_there_were(server: ChatServer)
         (Answer(body={"error": {"code": 401, "message": WORDS}}), "answered 401"),
         (Answer(status=400, body={"error": f"{WORDS} {KEY}"}), "answered 400"),
         (error(400, "x", code=f"{KEY} {WORDS}"), "answered 400 in"),
+        (error(400, "x", code=KEY), "answered 400 in"),
+        (error(400, "x", type=f"not.{KEY}"), "answered 400 in"),
     ],
 )
 def test_a_lasting_failure_is_told_at_once_with_its_cure_and_without_its_words(
@@ -362,6 +432,8 @@ def test_an_error_with_a_good_status_is_tried_again_if_it_passes(server: ChatSer
         chat("yes", logprobs={"content": [{"token": "yes", "logprob": "high"}]}),
         chat("yes", logprobs={"content": [{"token": "yes", "logprob": 0.5}]}),
         chat("yes", logprobs={"content": [{"logprob": -0.5}]}),
+        chat("yes", logprobs={"content": [{"token": "yes", "prob": 1.5}]}),
+        chat("yes", logprobs={"tokens": [7], "token_logprobs": [-1.0]}),
         chat("yes", logprobs={"content": [{"token": "yes", "top_logprobs": [3]}]}),
         chat("yes", logprobs={"tokens": ["yes"], "token_logprobs": []}),
         Answer(
@@ -448,7 +520,7 @@ def test_tool_calls_of_local_servers_are_read(server: ChatServer) -> None:
 
 def test_a_hanging_server_times_out_and_is_not_asked_again(server: ChatServer) -> None:
     server.script(CHAT, Answer(hang=True))
-    with pytest.raises(ClientTimeout, match="no answer within 0.2 s") as caught:
+    with pytest.raises(ClientTimeout, match=r"no answer within 0\.2 s") as caught:
         run(client_of(server, timeout=0.2).complete(ASK))
     assert caught.value.seconds == 0.2
     assert len(server.received) == 1
@@ -481,6 +553,7 @@ def assert_tells_nothing(failure: ClientError) -> None:
     told = "".join(traceback.format_exception(failure)) + repr(vars(failure)) + repr(failure)
     assert KEY not in told
     assert "Okafor" not in told
+    assert failure.__cause__ is None
 
 
 # --- secrets ----------------------------------------------------------------------------------
@@ -506,6 +579,23 @@ def test_one_client_serves_several_loops_one_after_another(server: ChatServer) -
     server.script(CHAT, chat())
     client = client_of(server)
     assert [run(client.complete(ASK)).text for _ in range(3)] == ["yes"] * 3
+
+
+def test_one_client_serves_loops_in_several_threads_at_once(server: ChatServer) -> None:
+    server.script(CHAT, chat())
+    client = client_of(server)
+    answers: list[str] = []
+
+    async def asked() -> None:
+        found = await asyncio.gather(*(client.complete(ASK) for _ in range(5)))
+        answers.extend(answer.text for answer in found)
+
+    threads = [threading.Thread(target=lambda: asyncio.run(asked())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == ["yes"] * 15
 
 
 def test_no_more_calls_are_under_way_than_the_concurrency_allows(server: ChatServer) -> None:
@@ -562,6 +652,22 @@ def test_the_proxy_of_the_environment_is_used_unless_it_is_not_to_be(
     with pytest.raises(ServerUnreachable):
         blind = client_of(server, base_url="http://127.0.0.1:9/v1", trust_env=False, retries=0)
         run(blind.complete(ASK))
+
+
+@pytest.mark.parametrize("proxy", ["socks9://u:pa55@host", "http://u:pa55@[::1"])
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with pytest.raises(ConfigurationError, match="look at HTTP_PROXY") as caught:
+        run(OpenAICompatibleClient(base_url="http://host/v1", model="m").complete(ASK))
+    assert "pa55" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_server_that_speaks_no_tls_is_named_with_the_kind_of_failure(server: ChatServer) -> None:
+    client = client_of(server, base_url=server.url.replace("http:", "https:"), retries=0)
+    with pytest.raises(ServerUnreachable, match=r"ConnectError, \w+\) in 1 try"):
+        run(client.complete(ASK))
 
 
 # --- embeddings -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,9 +64,8 @@ def server() -> Iterator[ChatServer]:
 
 
 def client_of(server: ChatServer, **options: Any) -> OpenAICompatibleClient:
-    return OpenAICompatibleClient(
-        **{"base_url": server.url, "model": "m", "backoff": 0.001, **options}
-    )
+    given: dict[str, Any] = {"base_url": server.url, "model": "m", "backoff": 0.001}
+    return OpenAICompatibleClient(**{**given, **options})
 
 
 def run(call: Coroutine[Any, Any, T]) -> T:
@@ -100,7 +99,7 @@ def echo(body: dict[str, Any], start: Sequence[str] = (), generated: str = "<end
     """A completion server that echoes the prompt with the probabilities of its tokens."""
     tokens = [*start, *tokens_of(body["prompt"])]
     values: list[float | None] = [None]
-    for last, token in zip(tokens, tokens[1:], strict=False):
+    for last, token in pairwise(tokens):
         share = LAW.get(last, {}).get(token, 0.01)
         values.append(math.log(share))
     columns = {"tokens": [*tokens, generated], "token_logprobs": [*values, -1.0]}
@@ -168,7 +167,7 @@ def test_probabilities_that_sum_to_more_than_one_are_malformed(server: ChatServe
     top = [{"token": token, "logprob": math.log(0.8)} for token in ("yes", "no")]
     entry = {"token": "yes", "logprob": -0.2, "top_logprobs": top}
     server.script(CHAT, chat("yes", logprobs={"content": [entry]}))
-    with pytest.raises(MalformedReply, match="sum to 1.6"):
+    with pytest.raises(MalformedReply, match=r"sum to 1\.6"):
         run(client_of(server).score("Admit?", ("yes", "no")))
 
 
@@ -201,7 +200,7 @@ def test_a_server_without_log_probabilities_is_asked_for_samples(
     "refused",
     [
         error(403, "You are not allowed to request logprobs from this model"),
-        error(400, "logprobs must be at most 5", param="top_logprobs"),
+        error(400, "no logprobs here", param="logprobs"),
         Answer(status=422, body={"detail": [{"loc": ["body", "logprobs"]}]}),
     ],
 )
@@ -217,6 +216,24 @@ def test_a_server_that_declines_log_probabilities_is_asked_for_samples_from_then
 
     assert run(twice()) == ["sampled", "sampled"]
     assert ["logprobs" in body for body in server.bodies(CHAT)] == [True] + [False] * 4
+
+
+def test_a_server_that_shows_few_alternatives_is_asked_for_few_from_then_on(
+    server: ChatServer,
+) -> None:
+    def few(body: dict[str, Any]) -> Answer:
+        if body["top_logprobs"] > 5:
+            return error(400, "must be at most 5", param="top_logprobs")
+        return first_tokens(body)
+
+    server.script_by(CHAT, few)
+    client = client_of(server)
+
+    async def twice() -> list[str]:
+        return [(await client.score("Admit?", ("yes", "no"))).method for _ in range(2)]
+
+    assert run(twice()) == ["first_token"] * 2
+    assert [body["top_logprobs"] for body in server.bodies(CHAT)] == [20, 5, 5]
 
 
 def test_another_refusal_is_no_reason_to_fall_back(server: ChatServer) -> None:
@@ -264,8 +281,27 @@ def test_a_set_of_candidates_stays_with_its_method(server: ChatServer) -> None:
                 ]
             }
         ),
+        Answer(
+            body={
+                "choices": [
+                    {
+                        "text": "x",
+                        "logprobs": {
+                            "tokens": ["Advice:", " ap", "p", "eal", " appr", "ove", "x"],
+                            "token_logprobs": [None] * 6 + [-1.0],
+                        },
+                    }
+                ]
+            }
+        ),
     ],
-    ids=["chat only", "declined", "without log-probabilities", "of generated tokens only"],
+    ids=[
+        "chat only",
+        "declined",
+        "without log-probabilities",
+        "of generated tokens only",
+        "with unknown probabilities",
+    ],
 )
 def test_without_echo_whole_texts_are_not_scored_and_samples_are_drawn(
     server: ChatServer, text: Answer
@@ -303,6 +339,18 @@ def test_a_start_token_does_not_shift_the_candidate(server: ChatServer) -> None:
     server.script_by(TEXT, lambda body: echo(body, start=["<s>"]))
     scores = run(client_of(server).score("Advice:", ("yes", "no"), method="sequence"))
     assert scores.distribution()[:2] == pytest.approx([0.3, 0.2])
+
+
+def test_an_impossible_candidate_has_no_mass(server: ChatServer) -> None:
+    def impossible(body: dict[str, Any]) -> Answer:
+        value = -math.inf if body["prompt"].endswith("no") else math.log(0.75)
+        columns = {"tokens": ["Advice:", body["prompt"][7:], "!"]}
+        columns["token_logprobs"] = [None, value, -1.0]
+        return Answer(body={"choices": [{"text": "x", "logprobs": columns}]})
+
+    server.script_by(TEXT, impossible)
+    scores = run(client_of(server).score("Advice:", ("yes", "no"), method="sequence"))
+    assert scores.distribution() == pytest.approx([0.75, 0.0, 0.25, 0.0])
 
 
 def test_a_server_that_generates_nothing_is_read_alike(server: ChatServer) -> None:

@@ -4,48 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from null_nodes import margin
-from numpy.typing import NDArray
+from simulated_nodes import Floats, line, margin, series
 
 from twinspan.instrumentation.dependence import dependence_test
 from twinspan.instrumentation.errors import EstimatorError, InsufficientSamples, NonFiniteSample
 from twinspan.instrumentation.orbit import orbit_test_triangles, square
 
-Floats = NDArray[np.float64]
-
-
-def _autoregressive(rng: np.random.Generator, nodes: int, length: int, memory: float) -> Floats:
-    """Series of unit variance with correlation ``memory`` between neighbours."""
-    series = rng.standard_normal((nodes, length))
-    for step in range(1, length):
-        series[:, step] *= (1 - memory**2) ** 0.5
-        series[:, step] += memory * series[:, step - 1]
-    return series
-
-
-def _gaps(values: Floats) -> Floats:
-    first, second = np.triu_indices(values.shape[1], 1)
-    gaps: Floats = np.abs(values[:, first] - values[:, second])
-    gaps /= gaps.max()
-    return gaps
-
 
 def test_independent_samples_are_suspected_as_rarely_as_promised() -> None:
-    series = np.random.default_rng(1).standard_normal((400, 12))
-    p = [dependence_test(square(row), 6, range(12), draws=299).p for row in _gaps(series)]
+    values = np.random.default_rng(1).standard_normal((400, 12))
+    p = [dependence_test(square(row), 6, range(12), draws=299).p for row in line(values)]
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + margin(0.05, 400)
 
 
 def test_a_long_memory_is_detected() -> None:
-    series = _autoregressive(np.random.default_rng(2), 200, 20, 0.8)
-    p = [dependence_test(square(row), 10, range(20), draws=299).p for row in _gaps(series)]
+    values = series(np.random.default_rng(2), 200, 20, 0.8)
+    p = [dependence_test(square(row), 10, range(20), draws=299).p for row in line(values)]
     assert np.mean(np.array(p) <= 0.05) > 0.5
 
 
 def test_a_real_difference_between_the_arms_is_no_dependence() -> None:
     rng = np.random.default_rng(3)
     values = rng.standard_normal((300, 12)) + np.repeat([0, 5], 6)
-    p = [dependence_test(square(row), 6, range(12), draws=299).p for row in _gaps(values)]
+    p = [dependence_test(square(row), 6, range(12), draws=299).p for row in line(values)]
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + margin(0.05, 300)
 
 
@@ -77,22 +58,22 @@ def test_wrong_orders_and_bad_distances_are_refused() -> None:
 class TestDesignsUnderDependence:
     """A node without bias whose answers remember the one before, 8 samples an arm."""
 
-    nodes = 2_000
-    series = _autoregressive(np.random.default_rng(9), 2_000, 16, 0.8)
+    nodes = 800
+    values = series(np.random.default_rng(9), 800, 16, 0.8)
 
     def _false_alarms(self, values: Floats, blocks: list[int] | None = None) -> float:
-        return float(np.mean(orbit_test_triangles(_gaps(values), 8, blocks=blocks).p <= 0.05))
+        return float(np.mean(orbit_test_triangles(line(values), 8, blocks=blocks).p <= 0.05))
 
     def test_one_arm_after_the_other_is_flagged_far_too_often(self) -> None:
         """No permutation of labels can help here: the design confounds time and arm."""
-        assert self._false_alarms(self.series) > 0.4
+        assert self._false_alarms(self.values) > 0.4
 
     def test_both_arms_in_random_order_keep_the_promise(self) -> None:
-        shuffled = np.random.default_rng(10).permuted(self.series, axis=1)
+        shuffled = np.random.default_rng(10).permuted(self.values, axis=1)
         assert self._false_alarms(shuffled) <= 0.05 + margin(0.05, self.nodes)
 
     def test_pairs_in_random_order_exchanged_within_pairs_keep_the_promise(self) -> None:
-        pairs = np.random.default_rng(11).permuted(self.series.reshape(-1, 8, 2), axis=2)
+        pairs = np.random.default_rng(11).permuted(self.values.reshape(-1, 8, 2), axis=2)
         values = np.concatenate([pairs[:, :, 0], pairs[:, :, 1]], axis=1)
         blocks = [*range(8), *range(8)]
         assert self._false_alarms(values, blocks) <= 0.05 + margin(0.05, self.nodes)

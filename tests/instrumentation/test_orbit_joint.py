@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from null_nodes import CLASS_LAWS, class_triangles, draw_classes, margin
 from numpy.typing import NDArray
+from simulated_nodes import SKEWED, classes, margin, mismatch
 
 from twinspan.instrumentation.errors import EstimatorError, InsufficientSamples, NonFiniteSample
 from twinspan.instrumentation.joint import joint_maxima, joint_test
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def _distances(codes: NDArray[np.intp]) -> Floats:
-    return square(class_triangles(codes[np.newaxis])[0])
+    return square(mismatch(codes[np.newaxis])[0])
 
 
 def test_each_axis_alone_is_the_pairwise_test() -> None:
@@ -46,7 +46,7 @@ def test_no_axis_matters_is_rejected_as_rarely_as_promised() -> None:
     """Six axes share a reference; the largest of six 5% tests would be wrong far more often."""
     rng = np.random.default_rng(4)
     nodes, sizes = 500, (5,) * 6
-    codes = draw_classes(rng, CLASS_LAWS["five skewed"], (nodes, 40))
+    codes = classes(rng, SKEWED, (nodes, 40))
     maxima = np.stack([joint_maxima(_distances(row), 10, sizes, draws=299) for row in codes])
     p = np.mean(maxima >= maxima[:, :1] - 1e-9, axis=1)
     assert np.mean(p <= 0.05) <= 0.05 + margin(0.05, nodes)

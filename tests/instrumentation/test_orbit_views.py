@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from null_nodes import CLASS_LAWS, class_triangles, draw_classes, margin
 from numpy.typing import NDArray
+from simulated_nodes import SKEWED, classes, margin, mismatch
 
 from twinspan.instrumentation.errors import EstimatorError
 from twinspan.instrumentation.orbit import orbit_test, square
@@ -51,8 +51,8 @@ def test_views_without_spread_are_no_evidence() -> None:
 
 def test_unbiased_nodes_are_flagged_as_rarely_as_promised() -> None:
     nodes = 600
-    codes = draw_classes(np.random.default_rng(5), CLASS_LAWS["five skewed"], (nodes, 10))
-    coarse, fine = class_triangles(codes // 2), class_triangles(codes)
+    codes = classes(np.random.default_rng(5), SKEWED, (nodes, 10))
+    coarse, fine = mismatch(codes // 2), mismatch(codes)
     p = [
         views_test({"coarse": square(one), "fine": square(other)}, 5).p
         for one, other in zip(coarse, fine, strict=True)

@@ -82,8 +82,8 @@ def test_its_mean_over_all_orders_and_coins_is_exactly_one(
     count = 0
     for order in permutations(values):
         for first, second in product(coins(12), repeat=2):
-            tosses = iter((first, second))
-            _, path, _ = path_of(order[:2], order[2:], distance, uniform=lambda: next(tosses))
+            coin = iter((first, second)).__next__
+            _, path, _ = path_of(order[:2], order[2:], distance, uniform=coin)
             totals += path
             count += 1
     assert totals / count == pytest.approx([1.0, 1.0], abs=1e-12)
@@ -124,7 +124,7 @@ def test_ranks_against_the_cache_alone_would_not_be_independent() -> None:
     rng = np.random.default_rng(1)
     alone, joined = [], []
     for run in range(400):
-        samples = rng.normal(size=3 + 8)
+        samples = list(rng.normal(size=3 + 8))
         joined.append(path_of(samples[:3], samples[3:], gap, seed=run)[0])
         alone.append([path_of(samples[:3], [fresh], gap, seed=run)[0][0] for fresh in samples[3:]])
 
@@ -236,6 +236,8 @@ def test_a_fresh_sample_without_distances_changes_nothing(
 
 
 class Clock:
+    """Seconds that a test turns by hand."""
+
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -371,7 +373,7 @@ def test_forgetting_is_a_reason_too() -> None:
 def test_a_drifted_entry_is_dropped_with_its_evidence() -> None:
     cache = cache_of(alpha=0.05)
     cache.put(KEY, ["a"] * 10, occasion=0, distance=differ)
-    dropped = False
+    dropped, occasion = False, 0
     for occasion in range(1, 9):
         reference = cache.get(KEY, occasion=occasion)
         if reference is None:

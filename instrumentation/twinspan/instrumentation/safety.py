@@ -35,7 +35,7 @@ class Failures:
         """
         self.count += 1
         if os.environ.get(RAISE_VARIABLE) == "1":
-            raise  # noqa: PLE0704 - re-raises what the caller handles
+            raise
         if self.count == 1:
             _logger.exception(
                 "twinspan failed in %s and stepped aside; the agent is not affected, "

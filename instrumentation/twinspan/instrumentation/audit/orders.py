@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal
 
 from twinspan.instrumentation.errors import ConfigurationError
 
@@ -83,7 +83,7 @@ class OrderVocabulary:
             raise ConfigurationError(
                 f"the order vocabulary has the unknown key {unknown[0]!r}; known: {_KEYS!r}"
             )
-        return cls(**cast("dict[str, Any]", table))
+        return cls(**table)
 
     def concepts(self, text: str) -> Words:
         """The words of an order or a fixture that matter, synonyms made one."""

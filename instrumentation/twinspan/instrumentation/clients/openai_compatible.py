@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinspan.instrumentation.clients.candidates import CandidateScores
-from twinspan.instrumentation.clients.replies import read_chat, read_embeddings, read_text
+from twinspan.instrumentation.clients.replies import read_chat, read_text
+from twinspan.instrumentation.clients.reply_vectors import read_embeddings
 from twinspan.instrumentation.clients.retrying import is_content_filter
 from twinspan.instrumentation.clients.scoring import Known, Method, Scoring, Template, all_of
 from twinspan.instrumentation.clients.seeds import DrawCounter, counter_seed, digest_of

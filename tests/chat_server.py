@@ -134,7 +134,9 @@ class ChatServer:
         self._server.server_close()
         self._thread.join()
 
-    def _handler(outer) -> type[BaseHTTPRequestHandler]:  # noqa: N805
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             # One segment per answer: else delayed acknowledgements cost 40 ms each.

@@ -6,6 +6,7 @@
 
 from twinspan.instrumentation.instrumentor import TwinspanInstrumentor
 from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes, perturb
+from twinspan.instrumentation.probing.priors import SyntheticPriorGenerator
 from twinspan.instrumentation.probing.probe import LOOCProbe
 from twinspan.instrumentation.scoring import BiasScore, compute_local_bias
 
@@ -13,6 +14,7 @@ __all__ = [
     "Axis",
     "BiasScore",
     "LOOCProbe",
+    "SyntheticPriorGenerator",
     "TwinspanInstrumentor",
     "builtin_axis",
     "compute_local_bias",

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from opentelemetry.sdk.trace import SpanProcessor
 
-from twinspan.collector.accumulator import NetworkAccumulator, NetworkState
-from twinspan.collector.breaker import CircuitBreaker
-from twinspan.collector.control_state import ControlInputs, ControlState, Measurement
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.evidence import Evidence, evidence_of
 from twinspan.collector.intervention.runner import Intervention, Repaired
-from twinspan.collector.machine import ControlMachine
-from twinspan.collector.monitor import RunMonitor
 from twinspan.collector.processor import ControlProcessor
 from twinspan.collector.recorder import Recorder
 from twinspan.collector.records import ProbeRecord
+from twinspan.collector.run_control import (
+    RunControl,
+    machine_of,
+    measurement_of,
+    superstep_id,
+)
 from twinspan.collector.runs import Runs, RunState
 from twinspan.collector.telling import configuration, cut_edges, halt_of, payload_of, tell
 from twinspan.collector.topology import AgentDAG
@@ -34,9 +35,6 @@ from twinspan.instrumentation.gate import (
 from twinspan.instrumentation.settings import Settings
 from twinspan.instrumentation.tracing import RunTracer
 
-NO_AXIS = ("",)
-"""Axes of a monitor in a run in which nothing is probed."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
@@ -46,19 +44,17 @@ class Incident:
         decision: the decision.
         guilty: the scores whose payloads are frozen, the largest impact first.
         scored: all scores of the superstep.
-        before: the network's score before the superstep.
     """
 
     decision: BreakerDecision
     guilty: tuple[ProbeRecord, ...]
     scored: tuple[ProbeRecord, ...]
-    before: NetworkState
 
-    def remeasured(self, measured: Sequence[ProbeRecord]) -> list[ProbeRecord]:
-        """The superstep's scores with the repaired executions' measured anew."""
+    @property
+    def kept(self) -> list[ProbeRecord]:
+        """The scores of executions that are not repaired."""
         repaired = {record.task_id for record in self.guilty}
-        kept = [record for record in self.scored if record.task_id not in repaired]
-        return [*kept, *measured]
+        return [record for record in self.scored if record.task_id not in repaired]
 
 
 class ControlGate:
@@ -74,7 +70,7 @@ class ControlGate:
         self.runs = Runs()
         self.recorder = recorder
         self._control = ControlProcessor(self.runs)
-        self._machine = machine_of(settings)
+        self._machine = machine_of(settings.breaker)
         self._weighed: dict[Topology, tuple[AgentDAG, DependencyWeights]] = {}
 
     @property
@@ -100,21 +96,10 @@ class ControlGate:
             node: NodeWeight(scaled=scaled[node], share=shares[node], method=options.weights)
             for node in dag.nodes
         }
-        axes = self.settings.probe.labels or NO_AXIS
-        self.runs.open(
-            run.run_id,
-            RunState(
-                tracer=run,
-                weights=weights,
-                accumulator=NetworkAccumulator(
-                    fast_alpha=options.fast_alpha,
-                    slow_alpha=options.slow_alpha,
-                    reduction=options.reduction,
-                ),
-                monitor=RunMonitor.for_graph(dag, axes, alpha=options.alpha),
-                control=ControlState(),
-            ),
+        control = RunControl.begin(
+            dag, scaled, self.settings.probe.labels, options, machine=self._machine
         )
+        self.runs.open(run.run_id, RunState(tracer=run, control=control))
         return RunPlan(
             weights=weights,
             attributes={
@@ -142,12 +127,9 @@ class ControlGate:
         if state is None or not self.settings.probe.axes:
             return PROCEED
         records = self.runs.take_out(boundary.run.run_id, boundary.scope, boundary.superstep)
-        evidence = evidence_of(records)
-        before = state.accumulator.state
-        self._accumulate(state, evidence)
-        state.monitor.update(evidence.cells)
-        suspects = self._suspects(state, evidence)
-        decision = self._step(state, boundary, evidence, suspects, suffix="")
+        evidence = state.control.take_in(records)
+        suspects = state.control.suspects(evidence)
+        decision = self._decide(state, boundary, evidence, suspects)
         guilty = suspects if decision.halted else ()
         tell(
             state,
@@ -157,62 +139,25 @@ class ControlGate:
             evidence=evidence,
             guilty=guilty,
         )
-        incident = Incident(decision=decision, guilty=guilty, scored=evidence.scored, before=before)
+        incident = Incident(decision=decision, guilty=guilty, scored=evidence.scored)
         return self._verdict(boundary, incident)
 
-    def _accumulate(self, state: RunState, evidence: Evidence) -> None:
-        if not evidence.scored:
-            return
-        weights = {node: weight.scaled for node, weight in state.weights.items()}
-        weights |= {record.node: record.weight for record in evidence.scored}
-        state.accumulator.update(
-            evidence.magnitudes,
-            weights,
-            variances=evidence.variances,
-            estimators=evidence.estimators,
-        )
-        state.observed |= {record.node: record.share for record in evidence.scored}
-
-    def _suspects(self, state: RunState, evidence: Evidence) -> tuple[ProbeRecord, ...]:
-        """Whom a halt would name, the largest impact first.
-
-        The cells that e-BH names and whose payload is still here; where it names none, the one
-        that adds most to the network score. Evidence names, impact ranks: a tiny effect in a
-        large sample comes after a large one.
-        """
-        named = set(state.monitor.guilty())
-        ranked = sorted(evidence.scored, key=lambda record: -record.impact)
-        return tuple(record for record in ranked if record.key in named) or tuple(ranked[:1])
-
-    def _step(
+    def _decide(
         self,
         state: RunState,
         boundary: Boundary,
         evidence: Evidence,
         suspects: Sequence[ProbeRecord],
         *,
-        suffix: str,
+        repair: int | None = None,
     ) -> BreakerDecision:
-        network, monitor = state.accumulator.state, state.monitor.state
-        measured: Measurement = "repair" if suffix else "fresh"
-        if not evidence.scored:
-            measured = "none"
         edges = cut_edges(boundary, suspects)
-        state.control, decision = self._machine.step(
-            state.control,
-            ControlInputs(
-                superstep=f"{boundary.scope}/{boundary.superstep}{suffix}",
-                fast=network.fast if network.step else None,
-                slow=network.slow if network.step else None,
-                step=network.step,
-                monitor=monitor.value,
-                monitor_limit=monitor.limit,
-                measurement=measured,
-                payload={r.node: payload_of(boundary, r.task_id) for r in suspects},
-                edge=edges[0] if edges else None,
-            ),
+        return state.control.decide(
+            superstep_id(boundary.scope, boundary.superstep, repair),
+            measurement=measurement_of(evidence, repair=repair is not None),
+            payload={record.node: payload_of(boundary, record.task_id) for record in suspects},
+            edge=edges[0] if edges else None,
         )
-        return decision
 
     def _verdict(self, boundary: Boundary, incident: Incident) -> Verdict:
         decision, guilty = incident.decision, incident.guilty
@@ -281,21 +226,15 @@ class ControlGate:
         repaired: Sequence[Repaired],
         incident: Incident,
     ) -> BreakerDecision:
-        """Take the new measurement in.
-
-        A frozen payload never reached the network, so its superstep is reduced anew with the
-        repaired one's score in its place. M starts anew too, at a smaller alpha, and bets on
-        the fresh samples only.
-        """
+        """Take the new measurement in, and let the machine judge it."""
         measured = [record for item in repaired for record in item.measured]
-        evidence = evidence_of(incident.remeasured(measured))
-        state.accumulator.state = incident.before
-        self._accumulate(state, evidence)
-        state.monitor.restart()
-        fresh = evidence_of(measured)
-        state.monitor.update(fresh.cells)
-        decision = self._step(
-            state, boundary, fresh, incident.guilty, suffix=f"/repair-{state.interventions}"
+        evidence = state.control.take_in_again(incident.kept, measured)
+        decision = self._decide(
+            state,
+            boundary,
+            evidence if measured else evidence_of([]),
+            incident.guilty,
+            repair=state.interventions,
         )
         tell(
             state,
@@ -331,12 +270,13 @@ class ControlGate:
             return {}
         for item in state.handovers.values():
             item.close("cleared")
-        network = state.accumulator.state
+        control = state.control
+        network = control.accumulator.state
         probed = bool(self.settings.probe.axes)
         return {
             c.NETWORK_SCORE: network.fast if network.step else None,
-            c.MONITOR_VALUE: state.monitor.state.value if probed else None,
-            c.BREAKER_STATE_TO: state.control.state.value if probed else None,
+            c.MONITOR_VALUE: control.monitor.state.value if probed else None,
+            c.BREAKER_STATE_TO: control.state.state.value if probed else None,
         }
 
     def run_ended(self, run_id: str) -> None:
@@ -348,22 +288,3 @@ class ControlGate:
         """Flush the record."""
         if self.recorder is not None:
             self.recorder.shutdown()
-
-
-def machine_of(settings: Settings) -> ControlMachine:
-    """The control machine that the options ask for."""
-    options = settings.breaker
-    return ControlMachine(
-        breaker=CircuitBreaker(
-            tau_enter=options.tau_enter,
-            tau_exit=options.tau_exit,
-            tau_warn=options.tau_warn,
-            fast_alpha=options.fast_alpha,
-            slow_alpha=options.slow_alpha,
-        ),
-        trigger=options.trigger,
-        cooldown=options.cooldown,
-        max_retries=max(1, options.max_retries),
-        reroute=False,
-        enforced=options.mode != "shadow",
-    )

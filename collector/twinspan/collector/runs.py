@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import OrderedDict
@@ -10,12 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from twinspan.collector.accumulator import NetworkAccumulator
 from twinspan.collector.chain import GENESIS
-from twinspan.collector.control_state import ControlState
-from twinspan.collector.monitor import RunMonitor
 from twinspan.collector.records import ProbeRecord
-from twinspan.instrumentation.gate import NodeWeight
+from twinspan.collector.run_control import RunControl
 from twinspan.instrumentation.tracing import RunTracer
 
 MOST_RUNS: Final = 10_000
@@ -41,22 +37,17 @@ class RunState:
 
     Attributes:
         tracer: the run's spans.
-        weights: blast radius by node.
-        accumulator, monitor, control: the run's own.
+        control: what its scores come to.
         pending: probe sets that have ended, by scope and superstep.
         remeasured: probe sets of an intervention, by its id.
         seen: spans that were taken in, so that none counts twice.
         handovers: repaired payloads on their way, by the task that wrote them.
         previous_hash: hash of the last decision.
-        observed: share of the blast radius, by node, whose score was taken in so far.
         interventions: how many were tried.
     """
 
     tracer: RunTracer
-    weights: dict[str, NodeWeight]
-    accumulator: NetworkAccumulator
-    monitor: RunMonitor
-    control: ControlState
+    control: RunControl
     started: float = 0.0
     pending: dict[tuple[str, int], list[ProbeRecord]] = field(
         default_factory=dict[tuple[str, int], list[ProbeRecord]]
@@ -65,13 +56,7 @@ class RunState:
     seen: set[int] = field(default_factory=set[int])
     handovers: dict[str, Handover] = field(default_factory=dict[str, Handover])
     previous_hash: str = GENESIS
-    observed: dict[str, float] = field(default_factory=dict[str, float])
     interventions: int = 0
-
-    @property
-    def observed_share(self) -> float:
-        """Share of the graph's blast radius that was probed so far, 0 to 1."""
-        return math.fsum(self.observed.values())
 
 
 class Runs:

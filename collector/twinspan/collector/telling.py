@@ -31,7 +31,8 @@ def configuration(options: BreakerOptions) -> dict[str, object]:
 
 
 def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
-    network, monitor = state.accumulator.state, state.monitor.state
+    control = state.control
+    network, monitor = control.accumulator.state, control.monitor.state
     reduced = network.superstep
     scored = network.step > 0
     return {
@@ -42,7 +43,7 @@ def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
         c.NETWORK_SCORE_FAST: network.fast if scored else None,
         c.NETWORK_SCORE_SLOW: network.slow if scored else None,
         c.NETWORK_SCORE_STANDARDIZED: network.fast_standardised,
-        c.NETWORK_OBSERVED_WEIGHT: state.observed_share,
+        c.NETWORK_OBSERVED_WEIGHT: control.observed_share,
         c.NETWORK_PROBE_SETS: [record.set_id for record in evidence.scored],
         c.MONITOR_VALUE: monitor.value,
         c.MONITOR_ALPHA: monitor.alpha,

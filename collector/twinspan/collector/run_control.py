@@ -1,0 +1,189 @@
+"""One run's control: what its scores come to, superstep by superstep.
+
+Live and in replay the same object does the reckoning, so that a record can be recomputed with
+nothing but the spans in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from twinspan.collector.accumulator import NetworkAccumulator, NetworkState
+from twinspan.collector.breaker import CircuitBreaker
+from twinspan.collector.control_state import ControlInputs, ControlState, Measurement
+from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.evidence import Evidence, evidence_of
+from twinspan.collector.machine import ControlMachine
+from twinspan.collector.monitor import RunMonitor
+from twinspan.collector.records import ProbeRecord
+from twinspan.collector.topology import AgentDAG
+from twinspan.instrumentation.settings import BreakerOptions
+
+NO_AXIS: Final = ("",)
+"""Axes of a monitor in a run in which nothing is probed."""
+
+
+def machine_of(options: BreakerOptions) -> ControlMachine:
+    """The control machine that the options ask for."""
+    return ControlMachine(
+        breaker=CircuitBreaker(
+            tau_enter=options.tau_enter,
+            tau_exit=options.tau_exit,
+            tau_warn=options.tau_warn,
+            fast_alpha=options.fast_alpha,
+            slow_alpha=options.slow_alpha,
+        ),
+        trigger=options.trigger,
+        cooldown=options.cooldown,
+        max_retries=max(1, options.max_retries),
+        reroute=False,
+        enforced=options.mode != "shadow",
+    )
+
+
+@dataclass(slots=True)
+class RunControl:
+    """Accumulator, monitor and machine of one run.
+
+    Attributes:
+        accumulator: the network score.
+        monitor: the evidence of the whole run.
+        machine: decides; holds options only.
+        weights: blast radius by node, the graph's largest being 1.
+        state: where the run stands.
+        before: the network score before the superstep that was taken in last.
+        observed: share of the blast radius, by node, whose score was taken in.
+    """
+
+    accumulator: NetworkAccumulator
+    monitor: RunMonitor
+    machine: ControlMachine
+    weights: Mapping[str, float]
+    state: ControlState = field(default_factory=ControlState)
+    before: NetworkState = field(init=False)
+    observed: dict[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        self.before = self.accumulator.state
+
+    @classmethod
+    def begin(
+        cls,
+        dag: AgentDAG,
+        weights: Mapping[str, float],
+        axes: Sequence[str],
+        options: BreakerOptions,
+        machine: ControlMachine | None = None,
+    ) -> RunControl:
+        """The control of a run that begins."""
+        return cls(
+            accumulator=NetworkAccumulator(
+                fast_alpha=options.fast_alpha,
+                slow_alpha=options.slow_alpha,
+                reduction=options.reduction,
+            ),
+            monitor=RunMonitor.for_graph(dag, tuple(axes) or NO_AXIS, alpha=options.alpha),
+            machine=machine or machine_of(options),
+            weights=weights,
+        )
+
+    @property
+    def observed_share(self) -> float:
+        """Share of the graph's blast radius that was probed so far, 0 to 1."""
+        return math.fsum(self.observed.values())
+
+    def take_in(self, records: Sequence[ProbeRecord]) -> Evidence:
+        """Reduce a superstep's scores into the network score, and let the monitor bet on them."""
+        evidence = evidence_of(records)
+        self.before = self.accumulator.state
+        self._accumulate(evidence)
+        self.monitor.update(evidence.cells)
+        return evidence
+
+    def take_in_again(
+        self, kept: Sequence[ProbeRecord], measured: Sequence[ProbeRecord]
+    ) -> Evidence:
+        """Reduce the last superstep anew, after a repair.
+
+        A frozen payload never reached the network, so the repaired one's score stands in its
+        place. The monitor starts anew at a smaller alpha and bets on the fresh samples only.
+
+        Args:
+            kept: the superstep's scores of executions that were not repaired.
+            measured: the scores of the repaired ones.
+        """
+        evidence = evidence_of([*kept, *measured])
+        self.accumulator.state = self.before
+        self._accumulate(evidence)
+        self.monitor.restart()
+        self.monitor.update(evidence_of(measured).cells)
+        return evidence
+
+    def _accumulate(self, evidence: Evidence) -> None:
+        if not evidence.scored:
+            return
+        weights = {**self.weights, **{r.node: r.weight for r in evidence.scored}}
+        self.accumulator.update(
+            evidence.magnitudes,
+            weights,
+            variances=evidence.variances,
+            estimators=evidence.estimators,
+        )
+        self.observed |= {record.node: record.share for record in evidence.scored}
+
+    def suspects(self, evidence: Evidence) -> tuple[ProbeRecord, ...]:
+        """Whom a halt would name, the largest impact first.
+
+        The cells that e-BH names and whose payload is still here; where it names none, the one
+        that adds most to the network score. Evidence names, impact ranks: a tiny effect in a
+        large sample comes after a large one.
+        """
+        named = set(self.monitor.guilty())
+        ranked = sorted(evidence.scored, key=lambda record: -record.impact)
+        return tuple(record for record in ranked if record.key in named) or tuple(ranked[:1])
+
+    def decide(
+        self,
+        superstep: str,
+        *,
+        measurement: Measurement,
+        payload: object = None,
+        edge: str | None = None,
+    ) -> BreakerDecision:
+        """What the machine makes of the numbers as they stand."""
+        network, monitor = self.accumulator.state, self.monitor.state
+        self.state, decision = self.machine.step(
+            self.state,
+            ControlInputs(
+                superstep=superstep,
+                fast=network.fast if network.step else None,
+                slow=network.slow if network.step else None,
+                step=network.step,
+                monitor=monitor.value,
+                monitor_limit=monitor.limit,
+                measurement=measurement,
+                payload=payload,
+                edge=edge,
+            ),
+        )
+        return decision
+
+
+def superstep_id(scope: str, superstep: int, repair: int | None = None) -> str:
+    """The name under which a superstep is decided once; each repair of it is another.
+
+    >>> superstep_id("", 2), superstep_id("", 2, repair=1)
+    ('/2', '/2/repair-1')
+    """
+    suffix = "" if repair is None else f"/repair-{repair}"
+    return f"{scope}/{superstep}{suffix}"
+
+
+def measurement_of(evidence: Evidence, *, repair: bool) -> Measurement:
+    """What a superstep was measured by: nothing, its own probes, or those of a repair."""
+    if not evidence.scored:
+        return "none"
+    return "repair" if repair else "fresh"

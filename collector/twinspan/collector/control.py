@@ -20,7 +20,7 @@ from twinspan.collector.run_control import (
     superstep_id,
 )
 from twinspan.collector.runs import Runs, RunState
-from twinspan.collector.telling import configuration, cut_edges, halt_of, payload_of, tell
+from twinspan.collector.telling import cut_edges, halt_of, payload_of, run_configuration, tell
 from twinspan.collector.topology import AgentDAG
 from twinspan.collector.weights import DependencyWeights, dependency_weights
 from twinspan.instrumentation import conventions as c
@@ -103,8 +103,7 @@ class ControlGate:
         return RunPlan(
             weights=weights,
             attributes={
-                **configuration(options),
-                c.MONITOR_ALPHA: options.alpha,
+                **run_configuration(options),
                 c.GRAPH_CYCLIC: not weighed.acyclic,
                 c.AUDIT_AXES: list(self.settings.probe.labels),
             },

@@ -87,9 +87,14 @@ def _maybe(attributes: Mapping[str, Any], key: str) -> float | None:
 
 def probe_record(span: ReadableSpan) -> ProbeRecord:
     """Read a `probe {node}` span."""
-    read = cast("Mapping[str, Any]", span.attributes or {})
+    attributes = cast("Mapping[str, Any]", span.attributes or {})
+    return record_of(attributes, span.get_span_context() or INVALID_SPAN_CONTEXT)
+
+
+def record_of(read: Mapping[str, Any], span: SpanContext) -> ProbeRecord:
+    """Read a probe set's attributes, of a live span or of a recorded one."""
     return ProbeRecord(
-        span=span.get_span_context() or INVALID_SPAN_CONTEXT,
+        span=span,
         run_id=str(read[c.RUN_ID]),
         set_id=str(read[c.PROBE_SET_ID]),
         node=str(read[c.NODE_ID]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opentelemetry.trace import Link
 
@@ -28,6 +29,46 @@ def configuration(options: BreakerOptions) -> dict[str, object]:
         c.BREAKER_THRESHOLD_ENTER: options.tau_enter,
         c.BREAKER_THRESHOLD_EXIT: options.tau_exit,
     }
+
+
+def run_configuration(options: BreakerOptions) -> dict[str, object]:
+    """Everything that a decision depends on besides spans, as the run span carries it."""
+    return {
+        **configuration(options),
+        c.MONITOR_ALPHA: options.alpha,
+        c.NETWORK_WEIGHTS: options.weights,
+        c.NETWORK_ATTENUATION: options.attenuation,
+        c.BREAKER_THRESHOLD_WARN: options.tau_warn,
+        c.BREAKER_MODE: options.mode,
+        c.BREAKER_COOLDOWN: options.cooldown,
+        c.BREAKER_MAX_RETRIES: options.max_retries,
+    }
+
+
+def options_of(read: Mapping[str, Any]) -> BreakerOptions:
+    """The options that a run span carries; the inverse of `run_configuration`.
+
+    >>> chosen = BreakerOptions(mode="halt", alpha=0.01, cooldown=2)
+    >>> options_of(run_configuration(chosen)) == chosen
+    True
+    """
+    keys = {
+        "fast_alpha": c.NETWORK_ALPHA_FAST,
+        "slow_alpha": c.NETWORK_ALPHA_SLOW,
+        "reduction": c.NETWORK_REDUCTION,
+        "trigger": c.BREAKER_TRIGGER,
+        "tau_enter": c.BREAKER_THRESHOLD_ENTER,
+        "tau_exit": c.BREAKER_THRESHOLD_EXIT,
+        "tau_warn": c.BREAKER_THRESHOLD_WARN,
+        "alpha": c.MONITOR_ALPHA,
+        "weights": c.NETWORK_WEIGHTS,
+        "attenuation": c.NETWORK_ATTENUATION,
+        "mode": c.BREAKER_MODE,
+        "cooldown": c.BREAKER_COOLDOWN,
+        "max_retries": c.BREAKER_MAX_RETRIES,
+    }
+    given = {name: read[key] for name, key in keys.items() if read.get(key) is not None}
+    return BreakerOptions(**given)
 
 
 def _network(state: RunState, evidence: Evidence) -> dict[str, object]:

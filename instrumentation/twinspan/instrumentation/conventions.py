@@ -358,6 +358,12 @@ NETWORK_ALPHA_SLOW: Final = _key(
 NETWORK_REDUCTION: Final = _key(
     "twinspan.network.reduction", "string", "how a superstep's scores become one; at start"
 )
+NETWORK_WEIGHTS: Final = _key(
+    "twinspan.network.weights", "string", "how nodes were weighed; on the run, at start"
+)
+NETWORK_ATTENUATION: Final = _key(
+    "twinspan.network.attenuation", "double", "Katz attenuation per edge; on the run, at start"
+)
 NETWORK_STEP: Final = _key("twinspan.network.step", "int", "supersteps reduced so far, from 1")
 NETWORK_INPUT: Final = _key(
     "twinspan.network.input", "double", "the superstep's reduced score, before smoothing"
@@ -406,6 +412,18 @@ BREAKER_THRESHOLD_ENTER: Final = _key(
 )
 BREAKER_THRESHOLD_EXIT: Final = _key(
     "twinspan.breaker.threshold.exit", "double", "B_fast below which recovery ends; at start"
+)
+BREAKER_THRESHOLD_WARN: Final = _key(
+    "twinspan.breaker.threshold.warn", "double", "B_slow that warns; on the run, at start"
+)
+BREAKER_MODE: Final = _key(
+    "twinspan.breaker.mode", "string", "shadow, halt or repair; on the run, at start"
+)
+BREAKER_COOLDOWN: Final = _key(
+    "twinspan.breaker.cooldown", "int", "supersteps of recovery; on the run, at start"
+)
+BREAKER_MAX_RETRIES: Final = _key(
+    "twinspan.breaker.retries.max", "int", "interventions before escalation; on the run, at start"
 )
 BREAKER_MARGIN: Final = _key(
     "twinspan.breaker.margin", "double", "B_fast minus the threshold in force"

@@ -1,0 +1,88 @@
+"""`twinspan replay` and `twinspan calibrate`: other thresholds on recorded runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields, replace
+from typing import Any, get_args
+
+import click
+
+from twinspan.analysis.cli.output import format_option, print_json, print_table, tell_problems
+from twinspan.analysis.recorded import RecordedRun, recorded_runs
+from twinspan.analysis.replay import ReplaySummary, summary
+from twinspan.analysis.replay import replay as replay_run
+from twinspan.analysis.store import open_store
+from twinspan.analysis.tables import Table
+from twinspan.collector.thresholds import ThresholdConfig, calibrate_run_thresholds
+from twinspan.instrumentation.errors import NoSpans
+from twinspan.instrumentation.settings import Reduction, Trigger
+
+_RATE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+def _runs(spans: str, run_id: str | None = None) -> list[RecordedRun]:
+    with open_store(spans) as store:
+        tell_problems(store)
+        runs = [run for run in recorded_runs(store, run_id) if run.supersteps]
+    if not runs:
+        raise NoSpans(spans, hint="no run in it has a decision; record one with axes and nodes")
+    return runs
+
+
+@click.command()
+@click.argument("spans", type=click.Path())
+@click.option("--run", "run_id", metavar="ID", help="One run; all of them if unset.")
+@click.option("--alpha", type=_RATE, help="Bound on false halts in a run.")
+@click.option("--alpha-fast", "fast_alpha", type=click.FloatRange(0, 1, min_open=True))
+@click.option("--alpha-slow", "slow_alpha", type=click.FloatRange(0, 1, min_open=True))
+@click.option("--tau-enter", type=float, help="B_fast that trips.")
+@click.option("--tau-exit", type=float, help="B_fast below which an incident ends.")
+@click.option("--trigger", type=click.Choice(get_args(Trigger)))
+@click.option("--reduction", type=click.Choice(get_args(Reduction)))
+@format_option()
+def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
+    """What another configuration would have decided on the runs in SPANS.
+
+    What is not given stays as it was recorded. What a run did after a halt is as recorded too.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    found = [summary(run, replace(run.options, **given)) for run in _runs(spans, run_id)]
+    columns = tuple(each.name for each in fields(ReplaySummary))
+    rows = tuple(tuple(asdict(each).values()) for each in found)
+    print_table(Table(columns=columns, rows=rows), form)
+
+
+@click.command()
+@click.argument("spans", type=click.Path())
+@click.option("--target", type=_RATE, required=True, help="Share of unbiased runs that may halt.")
+@click.option("--exit-ratio", type=_RATE, default=0.7, show_default=True)
+@click.option("--alpha-fast", "fast_alpha", type=click.FloatRange(0, 1, min_open=True))
+@click.option("--alpha-slow", "slow_alpha", type=click.FloatRange(0, 1, min_open=True))
+@click.option("--reduction", type=click.Choice(get_args(Reduction)))
+@format_option()
+def calibrate(spans: str, target: float, exit_ratio: float, form: str, **changes: Any) -> None:
+    """Thresholds for B_fast and B_slow from control runs that are known to be unbiased.
+
+    Of runs like those in SPANS at most the target share ever reaches tau_enter: it is taken from
+    the largest B_fast of each run, not from single supersteps. Refuses where the runs are too few
+    to show that.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    fast: list[list[float]] = []
+    slow: list[list[float]] = []
+    for run in _runs(spans):
+        steps = replay_run(run, replace(run.options, **given))
+        scored = [step.decision for step in steps if step.decision.b_fast is not None]
+        if scored:
+            fast.append([decision.b_fast or 0.0 for decision in scored])
+            slow.append([decision.b_slow or 0.0 for decision in scored])
+    config = calibrate_run_thresholds(fast, slow, target, exit_ratio)
+    _print(config, form)
+
+
+def _print(config: ThresholdConfig, form: str) -> None:
+    if form == "json":
+        print_json(asdict(config))
+        return
+    columns = tuple(each.name for each in fields(ThresholdConfig))
+    print_table(Table(columns=columns, rows=(tuple(asdict(config).values()),)), form)

@@ -1,0 +1,129 @@
+"""What another configuration would have decided on a recorded run.
+
+The collector's own reckoning runs again on the recorded probe sets. What a run went on to do
+after a decision is as it was recorded: a halt that another configuration would have taken
+earlier does not unmake what came later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from twinspan.analysis.recorded import RecordedRun, RecordedSuperstep
+from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.evidence import evidence_of
+from twinspan.collector.run_control import RunControl, measurement_of, superstep_id
+from twinspan.collector.weights import dependency_weights
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.settings import BreakerOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A superstep, reckoned again.
+
+    Attributes:
+        recorded: what was recorded.
+        decision: what is decided now.
+        step: supersteps reduced so far.
+        raw_fast: B_fast without bias correction.
+        observed: share of the blast radius probed so far.
+        monitor_sparse: the monitor's evidence for single nodes.
+    """
+
+    recorded: RecordedSuperstep
+    decision: BreakerDecision
+    step: int
+    raw_fast: float
+    observed: float
+    monitor_sparse: float
+
+
+def replay(run: RecordedRun, options: BreakerOptions | None = None) -> list[Replayed]:
+    """Decide every superstep of a recorded run again.
+
+    Args:
+        run: the run.
+        options: the configuration; the recorded one if None.
+    """
+    used = options or run.options
+    dag = run.dag
+    weights: Mapping[str, float] = dependency_weights(dag, used.weights, used.attenuation).scaled
+    control = RunControl.begin(dag, weights, run.axes, used)
+    repairs = 0
+    replayed: list[Replayed] = []
+    for item in run.supersteps:
+        repairs += item.is_repair
+        replayed.append(_again(control, item, repairs if item.is_repair else None))
+    return replayed
+
+
+def _again(control: RunControl, item: RecordedSuperstep, repair: int | None) -> Replayed:
+    if repair is None:
+        evidence = control.take_in(item.records)
+    else:
+        evidence = control.take_in_again(item.kept, item.measured)
+        evidence = evidence if item.measured else evidence_of([])
+    decision = control.decide(
+        superstep_id(
+            str(item.told.get(c.SUPERSTEP_SCOPE, "")), int(item.told[c.SUPERSTEP_INDEX]), repair
+        ),
+        measurement=measurement_of(evidence, repair=repair is not None),
+    )
+    network = control.accumulator.state
+    return Replayed(
+        recorded=item,
+        decision=decision,
+        step=network.step,
+        raw_fast=network.fast_average.raw,
+        observed=control.observed_share,
+        monitor_sparse=control.monitor.state.sparse,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySummary:
+    """One run under another configuration.
+
+    Attributes:
+        run_id: the run.
+        supersteps: decisions that were replayed.
+        recorded_halt: first superstep at which it was halted, as recorded.
+        replayed_halt: the same under the other configuration.
+        largest_b_fast: largest B_fast under the other configuration.
+        largest_monitor: largest M.
+        reason: why it would have been halted.
+    """
+
+    run_id: str
+    supersteps: int
+    recorded_halt: int | None
+    replayed_halt: int | None
+    largest_b_fast: float | None
+    largest_monitor: float | None
+    reason: str | None
+
+
+def summary(run: RecordedRun, options: BreakerOptions) -> ReplaySummary:
+    """What another configuration would have decided, in one row."""
+    steps = replay(run, options)
+    halted = [step for step in steps if step.decision.halted]
+    recorded = [
+        int(item.told[c.SUPERSTEP_INDEX])
+        for item in run.supersteps
+        if item.told.get(c.BREAKER_DECISION) in ("halt", "reroute", "escalate")
+    ]
+    return ReplaySummary(
+        run_id=run.run_id,
+        supersteps=len(steps),
+        recorded_halt=recorded[0] if recorded else None,
+        replayed_halt=(int(halted[0].recorded.told[c.SUPERSTEP_INDEX]) if halted else None),
+        largest_b_fast=_largest([step.decision.b_fast for step in steps]),
+        largest_monitor=_largest([step.decision.monitor for step in steps]),
+        reason=halted[0].decision.reason.value if halted else None,
+    )
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)

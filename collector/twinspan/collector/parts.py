@@ -1,0 +1,160 @@
+"""Whole files of recorded spans, and where they lie.
+
+A Parquet file without its footer cannot be read at all, so a part is written under a temporary
+name and renamed when it is complete. What must survive the next instruction is first appended to
+a journal: one line costs a fraction of a file, and the journal goes away once its spans are in a
+part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinspan.collector.schema import ROW_GROUP_ROWS
+
+NO_RUN: Final = "_none"
+"""Folder of spans that belong to no run: somebody else's, handed to our recorder."""
+
+MANY_RUNS: Final = "_many"
+"""Folder of imported spans of more runs than should have a folder each."""
+
+PART_PREFIX: Final = "part-"
+PART_SUFFIX: Final = ".parquet"
+JOURNAL_PREFIX: Final = "journal-"
+JOURNAL_SUFFIX: Final = ".jsonl"
+UNFINISHED_SUFFIX: Final = ".unfinished"
+
+_NAME_BYTES: Final = 120
+"""Bytes kept of a run's name in a folder's name; a file system allows 255 for all of it."""
+
+# Its stubs do not know that `use_dictionary` takes names.
+_writer: Final = cast("Callable[..., pq.ParquetWriter]", pq.ParquetWriter)
+
+# Numbers and hashes hardly repeat: a dictionary of them is work for nothing.
+_NO_DICTIONARY: Final = frozenset(
+    {
+        "span_id",
+        "start_time",
+        "start_unix_nano",
+        "duration_ns",
+        "audit_seq",
+        "probe_input_hash",
+        "probe_output_hash",
+        "node_input_hash",
+        "node_output_hash",
+        "probe_divergence",
+        "gen_ai_input_messages",
+        "gen_ai_output_messages",
+        "events",
+        "links",
+    }
+)
+
+
+def run_folder(run_id: str | None) -> str:
+    """The folder's name of a run, escaped as Hive partitions are.
+
+    >>> run_folder("a/b:1"), run_folder(None)
+    ('run=a%2Fb%3A1', 'run=_none')
+    """
+    escaped = quote(run_id, safe="") if run_id else NO_RUN
+    if len(escaped) > _NAME_BYTES:
+        # The run's id stays whole in its rows; here it only has to be unique.
+        escaped = escaped[:_NAME_BYTES].rpartition("%")[0] + f"~{_digest(escaped)}"
+    return f"run={escaped}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def partition(folder: Path, run_id: str | None, unix_nano: int) -> Path:
+    """Where the spans of a run lie that started on a day, counted in UTC.
+
+    >>> partition(Path("SPANS"), "r1", 0).as_posix()
+    'SPANS/date=1970-01-01/run=r1'
+    """
+    day = datetime.fromtimestamp(unix_nano // 1_000_000_000, UTC).date()
+    return folder / f"date={day.isoformat()}" / run_folder(run_id)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have a folder's entries on disk, so that a new file in it is found after a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder with its parents; every new entry is on disk when it returns."""
+    missing = [folder, *folder.parents]
+    missing = missing[: next((i for i, path in enumerate(missing) if path.is_dir()), 0)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def write_part(path: Path, table: pa.Table) -> None:
+    """Write one part: complete under its name and on disk, or not there at all.
+
+    Raises:
+        OSError: when the file cannot be written; what was begun is removed.
+    """
+    unfinished = path.with_name(f".{path.name}{UNFINISHED_SUFFIX}")
+    try:
+        with unfinished.open("wb") as file:
+            _write_parquet(file, table)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _write_parquet(file: BinaryIO, table: pa.Table) -> None:
+    # Arrow's own copy of the schema would be a third of a small file; Parquet's says it all.
+    with _writer(
+        file,
+        table.schema,
+        compression="zstd",
+        use_dictionary=_worth_a_dictionary(table),
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        writer.add_key_value_metadata(table.schema.metadata or {})
+
+
+def _worth_a_dictionary(table: pa.Table) -> list[str]:
+    return [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name not in _NO_DICTIONARY and column.null_count < table.num_rows
+    ]
+
+
+def append_journal(path: Path, lines: str) -> None:
+    """Append whole lines to a journal and have them on disk.
+
+    Raises:
+        OSError: when they are not.
+    """
+    new = not path.exists()
+    with path.open("ab") as file:
+        file.write(lines.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    if new:
+        sync_folder(path.parent)

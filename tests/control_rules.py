@@ -231,6 +231,9 @@ def _book(n: int, m: int) -> OrbitBook:
     return OrbitBook(n, m)
 
 
+_PAIR_SIGNATURES: Final = np.random.default_rng(1).integers(1, 2**62, size=(64, 64))
+_PAIR_SIGNATURES[0, 0] = 0
+
 # The prior implementation's rule, rebuilt on exact orbits ----------------------------------------
 
 
@@ -259,12 +262,13 @@ def _divergence_term(p: float, q: float) -> float:
 
 def peer_magnitudes(reference: Ints, others: Ints, n: int) -> Floats:
     """Excess divergence of the axis with the largest effect, 0 unless its p is at most .05."""
-    flat = (reference + others).reshape(-1, CLASSES)
+    pooled = (reference + others).reshape(-1, CLASSES)
     mine = others.reshape(-1, CLASSES)
-    rows = np.concatenate([flat, mine], axis=1)
-    unique, back = np.unique(rows, axis=0, return_inverse=True)
-    results = np.array([_peer_score(row[:CLASSES], row[CLASSES:], n) for row in unique])
-    effect, magnitude = results[back.ravel()].reshape(*others.shape[:-1], 2).transpose(3, 0, 1, 2)
+    # A score does not care which class had which pair of counts, so few are different.
+    signature = _PAIR_SIGNATURES[pooled, mine].sum(axis=1)
+    _, first, back = np.unique(signature, return_index=True, return_inverse=True)
+    results = np.array([_peer_score(pooled[row], mine[row], n) for row in first])
+    effect, magnitude = results[back].reshape(*others.shape[:-1], 2).transpose(3, 0, 1, 2)
     worst = effect.argmax(axis=2)[:, :, None]
     return np.asarray(np.take_along_axis(magnitude, worst, axis=2)[:, :, 0])
 

@@ -24,6 +24,9 @@ EDGES = {
 }
 
 
+RUNS = 80
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fifty biased runs in one folder."""
@@ -120,17 +123,20 @@ def test_every_run_is_complete(store: Store) -> None:
 
 @pytest.mark.parametrize("temperature", [None, HOT], ids=["unbiased", "hot"])
 def test_without_bias_nothing_is_halted(tmp_path: Path, temperature: float | None) -> None:
-    """Over 200 seeds at most 5 percent: the monitor's alpha, and noise is not bias."""
+    """At most the monitor's alpha of 5 percent, within its error; noise is not bias.
+
+    `benchmarks/study_demo.py` does it over 200 seeds.
+    """
     heat: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
-    for seed in range(200):
+    for seed in range(RUNS):
         run_demo(tmp_path, seed=1000 + seed, biased=False, **heat)
     with open_store(tmp_path) as opened:
         (halted,) = rows(
             opened, "SELECT count(DISTINCT run_id) FROM decisions WHERE decision = 'halt'"
         )
         (runs,) = rows(opened, "SELECT count(*) FROM runs")
-    assert runs[0] == 200
-    assert halted[0] <= 10
+    assert runs[0] == RUNS
+    assert halted[0] <= 8  # more than 8 of 80 come up in 3 percent of such tests at 5 percent
 
 
 def test_the_halting_decision_is_on_disk_before_the_halt_is_raised(tmp_path: Path) -> None:

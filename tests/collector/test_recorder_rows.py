@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Link, SpanContext, TraceFlags
-from recorded_runs import ended_spans
+from recorded_runs import ended_spans, table_of
 
-from twinspan.collector.rows import table_of
+from twinspan.collector.rows import RowBuilder
 from twinspan.collector.schema import COLUMN_TYPES, SPAN_SCHEMA
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.tracing import Telemetry
@@ -103,6 +103,18 @@ def test_text_that_no_file_can_hold_is_replaced() -> None:
     assert row["name"] == "n\ufffd"
     assert json.loads(row["attributes"]) == {"k": "a\ufffd"}
     assert row["error_type"] == "\ufffd"
+
+
+def test_a_builder_absorbs_a_later_one() -> None:
+    """Rows of both, in order, whatever their attributes."""
+    first, second = ended_spans({"a": 1, c.NODE_ID: "x"}), ended_spans({c.NODE_ID: "y"}, {"a": 2})
+    builder, later = RowBuilder(), RowBuilder()
+    for span in first:
+        builder.add_span(span)
+    for span in second:
+        later.add_span(span)
+    builder.absorb(later)
+    assert builder.table().equals(table_of([*first, *second]))
 
 
 _VALUES = st.one_of(

@@ -19,7 +19,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinspan.collector.schema import ROW_GROUP_ROWS
+from twinspan.collector.schema import ROW_GROUP_ROWS, SCHEMA_VERSION_KEY
+from twinspan.instrumentation.conventions import SCHEMA_VERSION_VALUE
 
 NO_RUN: Final = "_none"
 """Folder of spans that belong to no run: somebody else's, handed to our recorder."""
@@ -58,6 +59,23 @@ _NO_DICTIONARY: Final = frozenset(
         "links",
     }
 )
+
+
+# Rows are found by these; the smallest and largest of anything else would never be asked for.
+_SOUGHT: Final = [
+    "trace_id",
+    "start_time",
+    "start_unix_nano",
+    "run_id",
+    "span_type",
+    "audit_seq",
+    "audit_hash",
+    "case_id",
+    "node_id",
+    "probe_set_id",
+    "probe_axis",
+    "probe_arm",
+]
 
 
 def run_folder(run_id: str | None) -> str:
@@ -131,10 +149,11 @@ def _write_parquet(file: BinaryIO, table: pa.Table) -> None:
         table.schema,
         compression="zstd",
         use_dictionary=_worth_a_dictionary(table),
+        write_statistics=_SOUGHT,
         store_schema=False,
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
-        writer.add_key_value_metadata(table.schema.metadata or {})
+        writer.add_key_value_metadata({SCHEMA_VERSION_KEY: SCHEMA_VERSION_VALUE})
 
 
 def _worth_a_dictionary(table: pa.Table) -> list[str]:

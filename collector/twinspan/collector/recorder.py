@@ -1,6 +1,6 @@
 """Keeps every ended span in Parquet files, without ever harming the host.
 
-Spans gather per run in memory and are written as whole parts by a background thread. Nothing is
+Rows gather per run in memory and are written as whole parts by a background thread. Nothing is
 dropped while the disk keeps up: a full buffer makes the ending thread wait briefly and then write
 itself. Our own failures are counted, told once and survived.
 """
@@ -16,9 +16,9 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 from opentelemetry.context import Context
@@ -35,8 +35,8 @@ from twinspan.collector.parts import (
     partition,
     write_part,
 )
-from twinspan.collector.rows import plain_attributes, table_of
-from twinspan.collector.schema import SPAN_SCHEMA
+from twinspan.collector.rows import plain_attributes
+from twinspan.collector.waiting import DECISIVE, RunBuffer, Waiting
 from twinspan.instrumentation import conventions
 
 _logger = logging.getLogger(__name__)
@@ -47,33 +47,13 @@ RAISE_VARIABLE: Final = "TWINSPAN_RAISE"
 MAX_WAITING: Final = 50_000
 """Spans of all runs that may wait in memory."""
 
-JOURNAL_SPANS: Final = 64
-"""Up to so many spans a journal is cheaper than a part."""
-
 BRIEFLY: Final = 0.05
 """Seconds that the end of a span may wait for room before it writes by itself."""
 
 RETRY_SECONDS: Final = 1.0
 """Pause after a failed write; until then spans gather, and beyond the bound they are lost."""
 
-SPAN_BYTES: Final = 1500
-"""What a span holds in memory besides its text."""
-
-_DECISIVE: Final = frozenset({"network", "intervention", "run"})
-"""Span types that must be on disk before what they tell is done."""
-
 _DAY_NANOS: Final = 86_400 * 1_000_000_000
-
-
-class _Buffer:
-    """The spans of one run that are not in a part yet."""
-
-    def __init__(self) -> None:
-        self.since = time.monotonic()
-        self.spans: list[ReadableSpan] = []
-        self.bytes = 0
-        self.journaled: set[int] = set()
-        self.journals: set[Path] = set()
 
 
 class Recorder(SpanProcessor):
@@ -88,13 +68,13 @@ class Recorder(SpanProcessor):
         max_seconds: longest time, in seconds, that an ended span stays in memory.
         max_bytes: text and spans held in memory, all runs together, in bytes.
         max_waiting: spans held in memory, all runs together.
-        on_error: told of every failed write.
+        on_error: told of every failure.
 
     Attributes:
         writer: this process's part of the file names.
         recorded: spans that are in parts.
-        errors: writes that failed.
-        lost: spans that were given up because writing failed for too long.
+        errors: our own failures.
+        lost: spans that were given up: writing failed for too long, or they could not be rows.
     """
 
     def __init__(
@@ -128,30 +108,30 @@ class Recorder(SpanProcessor):
         try:
             self._accept(span)
         except Exception as error:
+            self.lost += 1
             self._count_error(error)
 
-    def flush(self, run_id: str | None = None, *, durable: bool = False) -> bool:
-        """Have every span that has ended in files; of one run, or of all.
-
-        Args:
-            run_id: the run; all runs if None.
-            durable: on disk at the least cost, which for a few spans is a journal beside the
-                parts; without it, in parts.
+    def flush(self, run_id: str | None = None) -> bool:
+        """Have every span that has ended in parts on disk; of one run, or of all.
 
         Returns:
-            Whether everything is where it should be; a failure is counted, not raised.
+            Whether it is; a failure is counted, not raised.
         """
         self._raise_deferred()
-        runs = self._runs() if run_id is None else [run_id]
-        return all([self._flush_run(run, durable=durable) for run in runs])
+        runs = self._waiting.runs() if run_id is None else [run_id]
+        return all([self._write_run(run) for run in runs])
 
     def commit(self, run_id: str) -> bool:
         """Have a run's decisions on disk, and nothing else: the cheapest call before enforcing.
 
-        Probes and nodes that ended follow within `max_seconds`.
+        They go to a journal beside the parts, which is removed when they are in a part. Probes
+        and nodes that ended follow within `max_seconds`.
+
+        Returns:
+            Whether they are; a failure is counted, not raised.
         """
         self._raise_deferred()
-        return self._journal(run_id, decisive=True)
+        return self._journal(run_id)
 
     def close_run(self, run_id: str) -> bool:
         """Write what a run has left and forget it; returns whether all of it was written."""
@@ -163,7 +143,7 @@ class Recorder(SpanProcessor):
         return written
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Have every ended span in parts."""
+        """Have every ended span in parts on disk."""
         return self.flush()
 
     def shutdown(self) -> None:
@@ -181,13 +161,10 @@ class Recorder(SpanProcessor):
     def _begin(self) -> None:
         """Start with nothing: at first, and in the child of a fork."""
         self.writer = uuid.uuid4().hex[:8]
-        self._lock = threading.RLock()
-        self._room = threading.Condition(self._lock)
+        self._waiting = Waiting(most_spans=self._max_waiting, most_bytes=self._max_bytes)
+        self._lock = threading.Lock()
         self._some = threading.Event()
         self._due = threading.Event()
-        self._buffers: dict[str | None, _Buffer] = {}
-        self._waiting = 0
-        self._waiting_bytes = 0
         self._begun: set[str | None] = set()
         self._writing: dict[str | None, threading.RLock] = {}
         self._numbers = itertools.count()
@@ -198,146 +175,79 @@ class Recorder(SpanProcessor):
 
     def _accept(self, span: ReadableSpan) -> None:
         attributes = plain_attributes(span)
-        run_id = _run_of(attributes)
-        size = _bytes_of(attributes)
-        with self._lock:
-            buffer = self._buffers.get(run_id)
-            if buffer is None:
-                buffer = self._buffers[run_id] = _Buffer()
-            buffer.spans.append(span)
-            buffer.bytes += size
-            self._waiting += 1
-            self._waiting_bytes += size
-            full = not self._has_room()
-            due = len(buffer.spans) >= self._max_spans
-        if full or self._stopped:
-            self._make_room()
-        elif due:
+        room = self._waiting.has_room or self._make_room()
+        if not room and attributes.get(conventions.SPAN_TYPE) not in DECISIVE:
+            self.lost += 1
+            return
+        count = self._waiting.add(span, attributes)
+        if count >= self._max_spans:
             self._due.set()
         if not self._some.is_set():
             self._ensure_worker()
             self._some.set()
+        if self._stopped:
+            self.flush()
 
-    def _runs(self) -> list[str | None]:
-        with self._lock:
-            return list(self._buffers)
-
-    def _has_room(self) -> bool:
-        return self._waiting < self._max_waiting and self._waiting_bytes < self._max_bytes
-
-    def _make_room(self) -> None:
-        """Wait briefly for the writer, then write here; give up spans only if writing fails."""
-        if not self._failing():
-            self._due.set()
-            with self._lock:
-                room = not self._stopped and self._room.wait_for(self._has_room, BRIEFLY)
-            if room or self.flush():
-                return
-        with self._lock:
-            # Spans that are being written are in no buffer: their writer puts them back.
-            while self._buffers and not self._has_room():
-                self._give_up_one()
-
-    def _give_up_one(self) -> None:
-        """Drop the oldest span of the fullest run; its missing number shows the loss."""
-        run_id, buffer = max(self._buffers.items(), key=lambda item: item[1].bytes)
-        if len(buffer.spans) == 1:
-            del self._buffers[run_id]
-        size = _bytes_of(plain_attributes(buffer.spans.pop(0)))
-        buffer.bytes -= size
-        self._waiting -= 1
-        self._waiting_bytes -= size
-        self.lost += 1
-
-    def _take(self, run_id: str | None) -> _Buffer | None:
-        with self._lock:
-            return self._buffers.pop(run_id, None)
-
-    def _put_back(self, run_id: str | None, taken: _Buffer) -> None:
-        with self._lock:
-            newer = self._buffers.get(run_id)
-            if newer is not None:
-                taken.spans += newer.spans
-                taken.bytes += newer.bytes
-            self._buffers[run_id] = taken
-
-    def _written(self, taken: _Buffer, batch: list[ReadableSpan]) -> None:
-        left = len(taken.spans) - len(batch)
-        size = taken.bytes
-        if left:
-            done = set(map(id, batch))
-            size = sum(_bytes_of(plain_attributes(span)) for span in batch)
-            taken.spans = [span for span in taken.spans if id(span) not in done]
-        else:
-            taken.spans = []
-        with self._lock:
-            taken.bytes -= size
-            self.recorded += len(batch)
-            self._waiting -= len(batch)
-            self._waiting_bytes -= size
-            self._room.notify_all()
+    def _make_room(self) -> bool:
+        """Wait briefly for the writer, then write here; returns whether there is room now."""
+        if self._failing():
+            return False
+        self._due.set()
+        return self._waiting.wait_for_room(BRIEFLY) or (self.flush() and self._waiting.has_room)
 
     # --- files ----------------------------------------------------------------------------
 
-    def _flush_run(self, run_id: str | None, *, durable: bool) -> bool:
-        buffer = self._buffers.get(run_id)
-        if durable and buffer is not None and len(buffer.spans) <= JOURNAL_SPANS:
-            return self._journal(run_id, decisive=False)
-        return self._write_run(run_id)
-
     def _write_run(self, run_id: str | None) -> bool:
-        """Write a run's waiting spans as parts; keeps what cannot be written."""
+        """Write a run's waiting rows as parts; keeps them if that fails."""
         with self._writing_of(run_id):
-            taken = self._take(run_id)
+            taken = self._waiting.take(run_id)
             if taken is None:
                 return True
             try:
                 self._write_parts(run_id, taken)
             except Exception as error:
-                self._put_back(run_id, taken)
+                self._waiting.put_back(run_id, taken)
                 self._count_error(error)
                 return False
             self._failed_at = None
+            self.recorded += len(taken)
+            self._waiting.written(taken)
             for journal in taken.journals:
-                with contextlib.suppress(OSError):
-                    journal.unlink(missing_ok=True)
+                _remove(journal)
             return True
 
-    def _write_parts(self, run_id: str | None, taken: _Buffer) -> None:
-        for batch in self._batches(run_id, taken.spans):
-            folder = partition(self.folder, run_id, batch[0].start_time or 0)
-            make_folder(folder)
-            write_part(folder / self._next_name(), self._table(batch))
-            self._begun.add(run_id)
-            self._written(taken, batch)
-
-    def _table(self, batch: list[ReadableSpan]) -> pa.Table:
-        """The rows of a batch; a span that cannot be a row costs itself, not its batch."""
+    def _write_parts(self, run_id: str | None, taken: RunBuffer) -> None:
+        """Write all parts of a buffer, or none."""
+        table = taken.rows.table()
+        done: list[Path] = []
         try:
-            return table_of(batch)
-        except Exception:
-            rows = [self._one_row(span) for span in batch]
-            return pa.concat_tables([SPAN_SCHEMA.empty_table(), *filter(None, rows)])
+            for rows, nanos in self._groups(run_id, table, taken.rows.start_nanos):
+                folder = partition(self.folder, run_id, nanos)
+                make_folder(folder)
+                path = folder / self._next_name()
+                write_part(path, table if len(rows) == len(table) else table.take(rows))
+                done.append(path)
+        except BaseException:
+            for path in done:
+                _remove(path)
+            raise
+        self._begun.add(run_id)
 
-    def _one_row(self, span: ReadableSpan) -> pa.Table | None:
-        try:
-            return table_of([span])
-        except Exception as error:
-            self.lost += 1
-            self._count_error(error)
-            return None
+    def _groups(
+        self, run_id: str | None, table: pa.Table, starts: list[int]
+    ) -> list[tuple[list[int], int]]:
+        """Rows that make a part, and when they began.
 
-    def _batches(
-        self, run_id: str | None, spans: list[ReadableSpan]
-    ) -> Iterable[list[ReadableSpan]]:
-        """Spans by day; the root of a run that has no file yet gets one for itself."""
-        begun = run_id in self._begun
-        roots = [] if begun else [span for span in spans if _type_of(span) == "run"]
-        others = [span for span in spans if span not in roots] if roots else spans
-        days: dict[int, list[ReadableSpan]] = {}
-        for span in others:
-            days.setdefault((span.start_time or 0) // _DAY_NANOS, []).append(span)
-        return [*days.values(), *([root] for root in roots)]
+        Rows part by day. The root of a run that has no file yet gets one for itself.
+        """
+        roots: set[int] = set()
+        if run_id not in self._begun:
+            kinds = table.column("span_type").to_pylist()
+            roots = {row for row, kind in enumerate(kinds) if kind == "run"}
+        groups: dict[tuple[bool, int], list[int]] = {}
+        for row, start in enumerate(starts):
+            groups.setdefault((row in roots, start // _DAY_NANOS), []).append(row)
+        return [(rows, starts[rows[0]]) for rows in groups.values()]
 
     def _next_name(self) -> str:
         return f"{PART_PREFIX}{self.writer}-{next(self._numbers):05d}{PART_SUFFIX}"
@@ -347,12 +257,10 @@ class Recorder(SpanProcessor):
         with self._lock:
             return self._writing.setdefault(run_id, threading.RLock())
 
-    def _journal(self, run_id: str | None, *, decisive: bool) -> bool:
-        """Append a run's waiting spans to its journal."""
+    def _journal(self, run_id: str) -> bool:
+        """Append a run's waiting decisions to its journal."""
         with self._writing_of(run_id):
-            with self._lock:
-                buffer = self._buffers.get(run_id)
-                spans = [] if buffer is None else _unjournaled(buffer, decisive=decisive)
+            buffer, spans = self._waiting.decisive(run_id)
             if buffer is None or not spans:
                 return True
             folder = partition(self.folder, run_id, spans[0].start_time or 0)
@@ -361,11 +269,10 @@ class Recorder(SpanProcessor):
                 make_folder(folder)
                 append_journal(path, "".join(span_line(span) for span in spans))
             except Exception as error:
+                buffer.decisive = [*spans, *buffer.decisive]
                 self._count_error(error)
                 return False
-            with self._lock:
-                buffer.journals.add(path)
-                buffer.journaled.update(_id_of(span) for span in spans)
+            buffer.journals.add(path)
             return True
 
     # --- the background -------------------------------------------------------------------
@@ -385,30 +292,18 @@ class Recorder(SpanProcessor):
             self._due.wait(self._pause())
             self._due.clear()
             self._some.clear()
-            for run_id in self._due_runs():
+            for run_id in self._waiting.due(self._max_spans, self._max_seconds):
                 self._write_run(run_id)
-            if self._buffers:
+            if self._waiting:
                 self._some.set()
 
     def _pause(self) -> float:
         """Seconds until the oldest waiting span must be written."""
         if self._failing():
             return RETRY_SECONDS
-        with self._lock:
-            oldest = min((buffer.since for buffer in self._buffers.values()), default=0.0)
-        return max(0.0, oldest + self._max_seconds - time.monotonic())
-
-    def _due_runs(self) -> list[str | None]:
-        now = time.monotonic()
-        with self._lock:
-            crowded = not self._has_room()
-            return [
-                run_id
-                for run_id, buffer in self._buffers.items()
-                if crowded
-                or len(buffer.spans) >= self._max_spans
-                or now - buffer.since >= self._max_seconds
-            ]
+        oldest = self._waiting.oldest()
+        left = 0.0 if oldest is None else oldest + self._max_seconds - time.monotonic()
+        return max(0.0, left)
 
     # --- our own failures -----------------------------------------------------------------
 
@@ -439,33 +334,9 @@ class Recorder(SpanProcessor):
             raise deferred
 
 
-def _run_of(attributes: Mapping[str, object]) -> str | None:
-    run_id = attributes.get(conventions.RUN_ID)
-    return None if run_id is None else str(run_id)
-
-
-def _type_of(span: ReadableSpan) -> object:
-    return plain_attributes(span).get(conventions.SPAN_TYPE)
-
-
-def _id_of(span: ReadableSpan) -> int:
-    return 0 if span.context is None else span.context.span_id
-
-
-def _bytes_of(attributes: Mapping[str, object]) -> int:
-    size = SPAN_BYTES
-    for value in attributes.values():
-        if value.__class__ is str:
-            size += len(cast(str, value))
-    return size
-
-
-def _unjournaled(buffer: _Buffer, *, decisive: bool) -> list[ReadableSpan]:
-    return [
-        span
-        for span in buffer.spans
-        if _id_of(span) not in buffer.journaled and (not decisive or _type_of(span) in _DECISIVE)
-    ]
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 _recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()

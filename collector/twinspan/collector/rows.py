@@ -7,7 +7,7 @@ a span costs no work per attribute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import Link, SpanContext
 
-from twinspan.collector.jsontext import json_text, valid_deep
+from twinspan.collector.jsontext import json_text, valid_deep, valid_text
 from twinspan.collector.schema import COLUMN_TYPES, PROMOTED_COLUMNS, SPAN_SCHEMA
 from twinspan.instrumentation import conventions
 
@@ -121,6 +121,7 @@ class RowBuilder:
         self._events: dict[int, Sequence[EventRow]] = {}
         self._links: dict[int, Sequence[LinkRow]] = {}
         self._resources: dict[int, tuple[Resource, str, str | None]] = {}
+        self._trace = (-1, "")
 
     def __len__(self) -> int:
         return len(self._facts)
@@ -156,12 +157,28 @@ class RowBuilder:
             links=[_sdk_link(link) for link in span.links] if _has(span, "_links") else (),
         )
 
+    def absorb(self, later: RowBuilder) -> None:
+        """Add everything that another builder gathered, behind what is here."""
+        offset = len(self._facts)
+        self._facts += later._facts
+        self._events |= {row + offset: value for row, value in later._events.items()}
+        self._links |= {row + offset: value for row, value in later._links.items()}
+        for keys, shape in later._shapes.items():
+            mine = self._shapes.setdefault(keys, _Shape(keys))
+            mine.rows += [row + offset for row in shape.rows]
+            mine.values += shape.values
+
+    @property
+    def start_nanos(self) -> list[int]:
+        """When each span started, in nanoseconds since 1970."""
+        return [facts.start_unix_nano for facts in self._facts]
+
     def table(self) -> pa.Table:
         """Everything that was added, in that order."""
         columns = self._attribute_columns()
         facts = zip(*self._facts, strict=True) if self._facts else iter(())
         for name, values in zip(SpanFacts._fields, facts, strict=False):
-            columns[name] = _array(list(values), COLUMN_TYPES[name])
+            columns[name] = _fact_array(list(values), COLUMN_TYPES[name])
         for name, sparse in (("events", self._events), ("links", self._links)):
             if sparse:
                 dense = [sparse.get(row) for row in range(len(self))]
@@ -197,7 +214,9 @@ class RowBuilder:
     ) -> None:
         """Put the values of one shape into the columns and the rest."""
         by_key = list(zip(*shape.values, strict=True))
-        for i, key in shape.promoted:
+        if len(shape.rows) == len(self):
+            dense.update((key, list(by_key[i])) for i, key in shape.promoted)
+        for i, key in shape.promoted if len(shape.rows) < len(self) else ():
             column = dense.get(key)
             if column is None:
                 column = dense[key] = [None] * len(self)
@@ -212,8 +231,11 @@ class RowBuilder:
         start = span.start_time or 0
         state = context.trace_state
         resource_text, service = self._resource(span.resource)
-        return SpanFacts(
-            f"{context.trace_id:032x}",
+        if context.trace_id != self._trace[0]:
+            self._trace = (context.trace_id, f"{context.trace_id:032x}")
+        # Past the named constructor, which costs as much as all of the rest.
+        facts = (
+            self._trace[1],
             f"{context.span_id:016x}",
             None if parent is None else f"{parent.span_id:016x}",
             state.to_header() if state else None,
@@ -232,6 +254,7 @@ class RowBuilder:
             span.dropped_events,
             span.dropped_links,
         )
+        return SpanFacts._make(facts)
 
     def _resource(self, resource: Resource) -> tuple[str, str | None]:
         """A resource as JSON text, and its service; each resource is written out once."""
@@ -243,14 +266,6 @@ class RowBuilder:
             known = (resource, text, None if service is None else str(service))
             self._resources[id(resource)] = known
         return known[1], known[2]
-
-
-def table_of(spans: Iterable[ReadableSpan]) -> pa.Table:
-    """The rows of ended spans, in their order."""
-    builder = RowBuilder()
-    for span in spans:
-        builder.add_span(span)
-    return builder.table()
 
 
 def plain_attributes(span: ReadableSpan) -> Mapping[str, object]:
@@ -282,6 +297,21 @@ def _sdk_link(link: Link) -> LinkRow:
 
 _MISFITS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What Arrow raises for a value of another type, and for text with a lone surrogate."""
+
+
+def _fact_array(values: list[Any], kind: pa.DataType) -> Column:
+    """A column of facts; what is not of its type becomes text or 0, so that no file fails."""
+    try:
+        return _array(values, kind)
+    except _MISFITS:
+        as_text = pa.types.is_string(kind)
+        return pa.array([_forced(value, as_text) for value in values], kind)
+
+
+def _forced(value: object, as_text: bool) -> object:
+    if as_text:
+        return None if value is None else valid_text(str(value))
+    return value if isinstance(value, int) and -(2**63) <= value < 2**63 else 0
 
 
 def _array(values: list[Any], kind: pa.DataType) -> Column:

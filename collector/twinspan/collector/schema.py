@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from twinspan.instrumentation import conventions
 
-SCHEMA_VERSION_KEY: Final = b"schema_version"
+SCHEMA_VERSION_KEY: Final = "schema_version"
 """Key of the file metadata that says which set of names a file uses."""
 
 ROW_GROUP_ROWS: Final = 20_000
@@ -108,7 +108,6 @@ COLUMN_TYPES: Final[dict[str, pa.DataType]] = {
 """Every column in the order of the file; a column is never renamed or given another type."""
 
 SPAN_SCHEMA: Final = pa.schema(
-    [pa.field(name, kind, name not in _REQUIRED) for name, kind in COLUMN_TYPES.items()],
-    metadata={SCHEMA_VERSION_KEY: conventions.SCHEMA_VERSION_VALUE.encode()},
+    [pa.field(name, kind, name not in _REQUIRED) for name, kind in COLUMN_TYPES.items()]
 )
 """The schema of every recorded file."""

@@ -20,7 +20,7 @@ HOT: Final = 2.0
 TAU_ENTER: Final = 0.25
 """B_fast that no more than 5 percent of unbiased runs of this graph ever reach.
 
-`python benchmarks/study_demo.py --thresholds` measures it.
+`python benchmarks/study_demo.py` measures it.
 """
 
 TAU_EXIT: Final = 0.10

@@ -1,0 +1,86 @@
+"""The hash chain over a run's decisions, checked against the record.
+
+Every decision carries the hash of its own content and of the decision before it. One that was
+altered no longer has its hash; one that was removed leaves its successor without a predecessor.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from twinspan.analysis.store import Store
+from twinspan.collector.chain import GENESIS, decision_hash
+from twinspan.collector.schema import PROMOTED_COLUMNS
+from twinspan.instrumentation import conventions as c
+
+_OUTSIDE: Final = frozenset({c.AUDIT_PREV_HASH, c.ERROR_TYPE})
+"""Set after the hash was taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainBreak:
+    """A place where the chain does not hold.
+
+    Attributes:
+        run_id: the run.
+        writer: the process that wrote the decision.
+        audit_seq: number of the decision's span.
+        reason: what does not fit.
+    """
+
+    run_id: str
+    writer: str | None
+    audit_seq: int | None
+    reason: str
+
+
+def broken_links(store: Store, run_id: str | None = None) -> list[ChainBreak]:
+    """Every decision whose hash or predecessor does not fit; empty if all do.
+
+    Args:
+        store: opened spans.
+        run_id: one run; all of them if None.
+    """
+    known = list(PROMOTED_COLUMNS)
+    columns = ", ".join(f'"{PROMOTED_COLUMNS[name]}"' for name in known)
+    where = "" if run_id is None else "AND run_id = ?"
+    rows = store.table(
+        f"SELECT {columns}, attributes FROM spans "
+        f"WHERE span_type = 'network' AND audit_hash IS NOT NULL {where} "
+        "ORDER BY run_id, audit_writer, audit_seq",
+        [] if run_id is None else [run_id],
+    ).rows
+    return list(_breaks([_attributes(known, row) for row in rows]))
+
+
+def _attributes(known: Sequence[str], row: Sequence[object]) -> dict[str, Any]:
+    """A span's attributes under their own names again."""
+    rest = cast("Mapping[str, Any]", json.loads(str(row[-1] or "{}")))
+    promoted = {name: value for name, value in zip(known, row, strict=False) if value is not None}
+    return {**promoted, **rest}
+
+
+def _breaks(decisions: Sequence[Mapping[str, Any]]) -> Iterator[ChainBreak]:
+    previous: dict[tuple[str, str | None], str] = {}
+    for decision in decisions:
+        chain = (str(decision.get(c.RUN_ID)), cast("str | None", decision.get(c.AUDIT_WRITER)))
+        expected = previous.get(chain, GENESIS)
+        named = str(decision.get(c.AUDIT_PREV_HASH))
+        if named != expected:
+            yield _break(decision, "its predecessor is missing or was altered")
+        content = {key: value for key, value in decision.items() if key not in _OUTSIDE}
+        if decision_hash(content, named) != decision[c.AUDIT_HASH]:
+            yield _break(decision, "its content does not fit its hash")
+        previous[chain] = str(decision[c.AUDIT_HASH])
+
+
+def _break(decision: Mapping[str, Any], reason: str) -> ChainBreak:
+    return ChainBreak(
+        run_id=str(decision.get(c.RUN_ID)),
+        writer=cast("str | None", decision.get(c.AUDIT_WRITER)),
+        audit_seq=cast("int | None", decision.get(c.AUDIT_SEQ)),
+        reason=reason,
+    )

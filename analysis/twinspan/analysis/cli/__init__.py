@@ -1,0 +1,38 @@
+"""The command line: a thin shell over the library.
+
+Commands live in modules of their own and are imported when they are used, so that what a command
+needs is paid for by that command alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from twinspan.analysis.cli.group import LazyGroup
+
+COMMANDS: Final = {
+    "calibrate": "replay:calibrate",
+    "dag": "dag:dag",
+    "demo": "demo:demo",
+    "floor": "floor:floor",
+    "import": "import_spans:import_command",
+    "replay": "replay:replay",
+    "schema": "schema:schema",
+    "sql": "sql:sql",
+    "trail": "trail:trail",
+    "verify": "verify:verify",
+}
+"""Each command's module below this package, and its name in there."""
+
+
+@click.group("twinspan", cls=LazyGroup, commands_at=COMMANDS, package=__name__)
+@click.version_option(package_name="twinspan", message="%(prog)s %(version)s")
+def main() -> None:
+    """Demographic bias in multi-agent pipelines, from recorded spans.
+
+    SPANS is a folder or file of recorded Parquet, OTLP JSON lines, FairMedAgent trajectories or
+    a DuckDB file. Commands end with 0; with 1 for a finding by a command that judges, 2 for
+    wrong use, 3 for input that cannot be read.
+    """

@@ -1,0 +1,28 @@
+"""`twinspan schema`: the views and their columns."""
+
+from __future__ import annotations
+
+import click
+
+from twinspan.analysis.cli.output import format_option, print_table
+from twinspan.analysis.described import described_columns
+from twinspan.analysis.tables import Table
+from twinspan.analysis.views import VIEWS
+
+
+@click.command()
+@click.argument("view", required=False, type=click.Choice(VIEWS))
+@format_option()
+def schema(view: str | None, form: str) -> None:
+    """The views of `sql` and their columns; of one VIEW, or of all."""
+    columns = described_columns(view)
+    print_table(
+        Table(
+            columns=("view", "column", "type", "attribute", "meaning"),
+            rows=tuple(
+                (each.view, each.column, each.type, each.attribute, each.meaning)
+                for each in columns
+            ),
+        ),
+        form,
+    )

@@ -1,0 +1,171 @@
+"""OTLP JSON: our journals, the SDK's file exporter, a Collector's file exporter.
+
+One `{"resourceSpans": [...]}` object on each line, or one such object over many lines.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, cast
+
+from twinspan.analysis.dialects.base import Problems, RowSink
+from twinspan.analysis.dialects.json_files import documents, head
+from twinspan.analysis.dialects.otlp_values import (
+    MALFORMED,
+    Json,
+    attributes_of,
+    hex_id,
+    kind_word,
+    nanos,
+    status_word,
+)
+from twinspan.collector.jsontext import json_text
+from twinspan.collector.rows import EventRow, LinkRow, SpanFacts, event_row, link_row
+from twinspan.instrumentation.errors import SourceError
+
+NO_TRACE: Final = "an object holds no spans and was skipped"
+BAD_ID: Final = "a span without a valid trace or span id was skipped"
+BAD_SPAN: Final = "a span of another shape was skipped"
+
+
+class OtlpJson:
+    """Reads files of OTLP JSON, packed or not."""
+
+    form = "OTLP JSON"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a file begins like OTLP JSON."""
+        beginning = head(path)
+        return b"resourceSpans" in beginning or b"resource_spans" in beginning
+
+    def read(self, paths: Sequence[Path], sink: RowSink, problems: Problems) -> None:
+        """Read the spans of files into rows.
+
+        Raises:
+            SourceError: for a file that cannot be opened.
+        """
+        with _garbage_kept():
+            for path in paths:
+                reading = _Reading(path.name, sink, problems)
+                try:
+                    for document in documents(path, problems):
+                        reading.add_document(document)
+                except OSError as error:
+                    raise SourceError(
+                        f"{str(path)!r} cannot be read ({error}); copy it anew"
+                    ) from error
+        sink.flush()
+
+
+@contextmanager
+def _garbage_kept() -> Generator[None]:
+    # JSON has no cycles, and looking for some in millions of fresh dicts doubles the cost.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class _Reading:
+    """The reading of one file; remembers the resource that most lines repeat."""
+
+    def __init__(self, name: str, sink: RowSink, problems: Problems) -> None:
+        self._name = name
+        self._sink = sink
+        self._problems = problems
+        self._resource: object = None
+        self._resource_text = "{}"
+        self._service: str | None = None
+
+    def add_document(self, document: object) -> None:
+        if isinstance(document, list):
+            for each in cast("list[object]", document):
+                self.add_document(each)
+            return
+        traces = cast(Json, document) if isinstance(document, dict) else {}
+        found = traces.get("resourceSpans") or traces.get("resource_spans")
+        if not isinstance(found, list):
+            self._problems.count(self._name, NO_TRACE)
+            return
+        for one in cast("list[Json]", found):
+            try:
+                self._add_resource(one)
+            except MALFORMED:
+                self._problems.count(self._name, BAD_SPAN)
+
+    def _add_resource(self, document: Json) -> None:
+        self._remember(document.get("resource"))
+        for scoped in document.get("scopeSpans") or document.get("scope_spans") or ():
+            scope: Json = scoped.get("scope") or {}
+            name, version = scope.get("name") or None, scope.get("version") or None
+            for span in scoped.get("spans") or ():
+                try:
+                    self._add_span(span, name, version)
+                except MALFORMED:
+                    self._problems.count(self._name, BAD_SPAN)
+
+    def _remember(self, resource: Json | None) -> None:
+        if resource == self._resource:
+            return
+        attributes = attributes_of((resource or {}).get("attributes") or ())
+        service = attributes.get("service.name")
+        self._resource_text = json_text(attributes)
+        self._service = None if service is None else str(service)
+        self._resource = resource
+
+    def _add_span(self, span: Json, scope: str | None, version: str | None) -> None:
+        trace_id = hex_id(span.get("traceId"), 32)
+        span_id = hex_id(span.get("spanId"), 16)
+        if trace_id is None or span_id is None:
+            self._problems.count(self._name, BAD_ID)
+            return
+        start = nanos(span.get("startTimeUnixNano"))
+        status: Json = span.get("status") or {}
+        facts = SpanFacts(
+            trace_id,
+            span_id,
+            hex_id(span.get("parentSpanId"), 16),
+            span.get("traceState") or None,
+            str(span.get("name", "")),
+            kind_word(span.get("kind")),
+            status_word(status.get("code")),
+            status.get("message") or None,
+            start // 1000,
+            start,
+            max(nanos(span.get("endTimeUnixNano")) - start, 0),
+            self._service,
+            scope,
+            version,
+            self._resource_text,
+            nanos(span.get("droppedAttributesCount")),
+            nanos(span.get("droppedEventsCount")),
+            nanos(span.get("droppedLinksCount")),
+        )
+        self._sink.add(
+            facts,
+            attributes_of(span.get("attributes") or ()),
+            events=[_event(event) for event in span.get("events") or ()],
+            links=[_link(link) for link in span.get("links") or ()],
+        )
+
+
+def _event(event: Json) -> EventRow:
+    return event_row(
+        str(event.get("name", "")),
+        nanos(event.get("timeUnixNano")),
+        attributes_of(event.get("attributes") or ()),
+    )
+
+
+def _link(link: Json) -> LinkRow:
+    return link_row(
+        hex_id(link.get("traceId"), 32) or "",
+        hex_id(link.get("spanId"), 16) or "",
+        attributes_of(link.get("attributes") or ()),
+    )

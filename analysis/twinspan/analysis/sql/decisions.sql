@@ -1,0 +1,38 @@
+-- One row per decision of the breaker, in the order of audit_seq within a writer. A decision on
+-- a repaired superstep names the intervention that it judges.
+CREATE VIEW decisions AS
+SELECT run_id,
+       audit_seq,
+       coalesce(superstep_scope, '') AS scope,
+       superstep_index AS superstep,
+       breaker_decision AS decision,
+       breaker_reason AS reason,
+       breaker_state_from AS state_from,
+       breaker_state_to AS state_to,
+       network_score_fast AS b_fast,
+       network_score_slow AS b_slow,
+       monitor_value AS monitor,
+       breaker_edge AS edge,
+       breaker_edges AS edges,
+       breaker_node AS node,
+       breaker_axis AS axis,
+       breaker_enforced AS enforced,
+       breaker_trigger AS trigger,
+       breaker_threshold_enter AS threshold_enter,
+       breaker_threshold_exit AS threshold_exit,
+       breaker_margin AS margin,
+       breaker_mixing_ratio AS mixing_ratio,
+       monitor_threshold,
+       monitor_guilty,
+       breaker_payload_hash AS payload_hash,
+       network_step AS step,
+       network_probe_sets AS probe_sets,
+       intervention_id,
+       audit_prev_hash AS prev_hash,
+       audit_hash AS hash,
+       audit_writer,
+       start_time,
+       trace_id,
+       span_id
+FROM spans
+WHERE span_type = 'network' AND breaker_decision IS NOT NULL;

@@ -1,0 +1,26 @@
+-- One row per outcome and cell (model, arm, condition, case): how often two replicates disagree.
+-- Pairs are counted, never formed: of N values with n_k of kind k, (N^2 - sum n_k^2) / 2 pairs
+-- differ, which is k (N - k) for a yes or no. Missing values are no outcome and drop out, and runs
+-- without a case are nobody's replicates.
+CREATE VIEW floors AS
+WITH kinds AS (
+    SELECT action, model, arm, condition_id, case_id, value, count(*) AS n
+    FROM actions
+    WHERE value IS NOT NULL AND case_id IS NOT NULL
+    GROUP BY ALL
+)
+SELECT action,
+       model,
+       arm,
+       condition_id,
+       case_id,
+       sum(n)::BIGINT AS replicates,
+       count(*) AS kinds,
+       max(n) AS most_frequent,
+       arg_max(value, n) AS most_frequent_value,
+       ((sum(n) * sum(n) - sum(n * n)) // 2)::BIGINT AS flips,
+       (sum(n) * (sum(n) - 1) // 2)::BIGINT AS cells,
+       CASE WHEN sum(n) > 1
+            THEN (sum(n) * sum(n) - sum(n * n)) / (sum(n) * (sum(n) - 1)) END AS floor
+FROM kinds
+GROUP BY action, model, arm, condition_id, case_id;

@@ -1,0 +1,28 @@
+-- One row per intervention, with the execution that it repairs and the probe sets that caused it.
+CREATE VIEW interventions AS
+SELECT run_id,
+       audit_seq,
+       intervention_id,
+       intervention_strategy AS strategy,
+       node_id AS node,
+       intervention_trigger_task_id AS task_id,
+       coalesce(superstep_scope, '') AS scope,
+       superstep_index AS superstep,
+       intervention_round AS round,
+       intervention_score_before AS score_before,
+       intervention_score_after AS score_after,
+       intervention_outcome AS outcome,
+       intervention_edge AS edge,
+       intervention_payload_hash AS payload_hash,
+       intervention_handed_hash AS handed_hash,
+       [link.span_id FOR link IN links IF link.relation = 'caused_by'] AS caused_by,
+       error_type,
+       audit_writer,
+       start_time,
+       start_unix_nano,
+       duration_ns,
+       trace_id,
+       span_id,
+       parent_span_id
+FROM spans
+WHERE span_type = 'intervention';

@@ -1,0 +1,38 @@
+-- One row per superstep: what ran together, and what was decided when it was over.
+CREATE VIEW supersteps AS
+WITH ran AS (
+    SELECT run_id,
+           coalesce(superstep_scope, '') AS scope,
+           superstep_index AS superstep,
+           list_sort(list(DISTINCT node_id)) AS nodes,
+           count(DISTINCT coalesce(node_task_id, span_id)) AS executions,
+           count(*) AS attempts,
+           min(start_unix_nano) AS begun,
+           max(start_unix_nano + duration_ns) AS ended
+    FROM spans
+    WHERE span_type = 'node'
+    GROUP BY ALL
+),
+decided AS (
+    SELECT run_id, scope, superstep,
+           arg_max(b_fast, audit_seq) AS b_fast,
+           arg_max(b_slow, audit_seq) AS b_slow,
+           arg_max(monitor, audit_seq) AS monitor,
+           arg_max(decision, audit_seq) AS decision
+    FROM decisions
+    GROUP BY ALL
+)
+SELECT run_id,
+       scope,
+       superstep,
+       nodes,
+       executions,
+       attempts,
+       b_fast,
+       b_slow,
+       monitor,
+       decision,
+       make_timestamptz(begun // 1000) AS start_time,
+       ended - begun AS duration_ns
+FROM ran
+LEFT JOIN decided USING (run_id, scope, superstep);

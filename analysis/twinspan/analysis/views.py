@@ -1,0 +1,118 @@
+"""The views over recorded spans: one file of SQL each."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Final
+
+import duckdb
+
+from twinspan.analysis.outcomes import PATTERN
+from twinspan.collector.schema import PROMOTED_COLUMNS
+from twinspan.instrumentation import conventions
+
+VIEWS: Final = (
+    "spans",
+    "runs",
+    "nodes",
+    "edges",
+    "supersteps",
+    "probe_sets",
+    "probes",
+    "network",
+    "decisions",
+    "interventions",
+    "actions",
+    "floors",
+    "coverage",
+    "trail",
+    "otel_traces",
+)
+"""The views that users ask, in the order in which they are listed."""
+
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "macros": (),
+    "given_outcomes": (),
+    "spans": ("macros",),
+    "roots": ("spans",),
+    "runs": ("roots",),
+    "nodes": ("spans",),
+    "edges": ("spans",),
+    "probe_sets": ("spans",),
+    "probes": ("spans",),
+    "network": ("probe_sets",),
+    "decisions": ("spans",),
+    "interventions": ("spans",),
+    "supersteps": ("decisions",),
+    "actions": ("spans", "given_outcomes"),
+    "floors": ("actions",),
+    "coverage": ("probe_sets",),
+    "trail": ("spans",),
+    "otel_traces": ("spans",),
+}
+"""Every file of SQL, and those that it builds on."""
+
+
+def view_sql(name: str) -> str:
+    """The SQL of one file as it is written, places for columns included.
+
+    >>> view_sql("nodes").splitlines()[1]
+    'CREATE VIEW nodes AS'
+    """
+    return files("twinspan.analysis").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+_WORD: Final = re.compile(r"[a-z_]+")
+
+
+class Views:
+    """Makes views over a relation `recorded`, each when it is first asked for.
+
+    Binding all of them costs more than most questions.
+
+    Args:
+        connection: where they are made.
+        columns: what `spans` selects from `recorded`.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, columns: str) -> None:
+        self._connection = connection
+        self._columns = columns
+        self._made: set[str] = set()
+
+    def make(self, name: str) -> None:
+        """Make one view with those that it builds on; other names are none of ours."""
+        if name in self._made or name not in _NEEDS:
+            return
+        for needed in _NEEDS[name]:
+            self.make(needed)
+        self._connection.execute(
+            view_sql(name)
+            .replace("{columns}", self._columns)
+            .replace("{rule_pattern}", PATTERN)
+            .replace("{promoted_entries}", _promoted_entries())
+        )
+        self._made.add(name)
+
+    def make_all(self) -> None:
+        """Make every view."""
+        for name in _NEEDS:
+            self.make(name)
+
+    def make_for(self, query: str) -> None:
+        """Make the views whose names occur in a query of ours."""
+        for word in sorted(set(_WORD.findall(query))):
+            self.make(word)
+
+
+def _promoted_entries() -> str:
+    """Each promoted attribute as a pair of its own name and its value as text."""
+    return ", ".join(
+        f"('{name}', {_as_text(name, column)})" for name, column in PROMOTED_COLUMNS.items()
+    )
+
+
+def _as_text(name: str, column: str) -> str:
+    is_list = conventions.CATALOGUE[name].type.endswith("[]")
+    return f'to_json("{column}")::VARCHAR' if is_list else f'"{column}"::VARCHAR'

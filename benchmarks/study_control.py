@@ -36,7 +36,7 @@ from control_rules import (
 )
 from control_world import LAWS, LAYERS, Floats, OrbitBook, Scenario, World
 
-from twinspan.collector.probe_plan import (
+from twinspan.instrumentation.probing.rounds import (
     ADAPTIVE_PLAN,
     FIXED_PLAN,
     THOROUGH_PLAN,

@@ -66,6 +66,7 @@ def test_vector_06_exact_p_values_of_few_flips(b: int, c: int, p: float) -> None
     assert mcnemar_exact(discordant(b, c)).p_value == pytest.approx(p)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 30), st.integers(0, 30))
 def test_the_exact_p_is_the_binomial_tests_and_the_mid_p_is_smaller(b: int, c: int) -> None:
     found = mcnemar_exact(discordant(b, c))
@@ -73,6 +74,10 @@ def test_the_exact_p_is_the_binomial_tests_and_the_mid_p_is_smaller(b: int, c: i
         assert found.p_value == pytest.approx(stats.binomtest(b, b + c).pvalue)
         assert found.p_mid is not None and found.p_value is not None
         assert found.p_mid <= found.p_value + 1e-12
+
+
+def test_pairs_of_one_case_are_counted_as_no_further_evidence() -> None:
+    assert mcnemar_exact([*discordant(2, 1), *discordant(1, 0)]).n_repeated == 1
 
 
 # --- multiplicity -----------------------------------------------------------------------------
@@ -96,6 +101,7 @@ def test_vector_13_hochberg_and_yekutieli() -> None:
     assert found.c_m == pytest.approx(2.283333333)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=8),
     st.sampled_from(["holm", "bh", "by"]),
@@ -158,7 +164,7 @@ def test_without_pairs_there_is_no_test() -> None:
     assert (found.p_value, found.n, found.reason) == (None, 0, "no_pairs")
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(-3, 3)), min_size=1, max_size=8))
 def test_a_permutation_test_is_the_enumeration_over_cases(rows: list[tuple[str, int]]) -> None:
     pairs = [Pair(case, score_ref=0, score_cf=shift) for case, shift in rows]
@@ -209,6 +215,7 @@ def test_vector_40_equal_pairs_leave_the_rank_sum() -> None:
     assert (found.n, found.n_nonzero, found.wilcoxon_w) == (3, 2, 0.0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=10))
 def test_the_rank_sum_is_scipys(moves: list[tuple[int, int]]) -> None:
     found = signed_ordinal_disparity(graded(*moves))
@@ -231,7 +238,7 @@ def test_a_sign_test_over_replicates_counts_cases() -> None:
     assert once.p_value == often.p_value == 2 / 16
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
 def test_the_sign_flip_test_is_scipys_exact_one(values: list[int]) -> None:
     found = sign_flip_test(np.array(values, dtype=float))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinspan.analysis.adjudicators import Adjudicator, AdjudicatorRegistry
@@ -101,6 +101,7 @@ def test_an_adjudicated_pair_takes_effect_only_with_an_attested_adjudicator() ->
     assert (found.family, found.requires_adjudication) == ("descriptive", False)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["lep", "sex", "age", "race", "insurance"]),
     st.sampled_from(["followup_days", "referral", "orders", "analgesia_tier", "esi_acuity"]),
@@ -162,6 +163,7 @@ def test_a_yes_is_not_the_number_one_and_lists_can_be_actions() -> None:
     assert action_entropy({"a": [["ecg"]], "b": [["ecg"]]}).total == 0.0
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=6))
 def test_entropy_lies_between_zero_and_the_logarithm_of_the_kinds(counts: list[int]) -> None:
     kinds = sum(count > 0 for count in counts)

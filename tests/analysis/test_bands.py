@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinspan.analysis.adjudicators import Adjudicator, AdjudicatorRegistry
@@ -124,12 +124,14 @@ def test_a_text_against_a_range_is_an_error_of_ours() -> None:
         in_band("two", {"min": 1, "max": 5})
 
 
+@settings(deadline=None)
 @given(st.integers(-50, 50), st.integers(-20, 20), st.integers(0, 20))
 def test_a_range_and_the_set_of_its_numbers_hold_the_same(value: int, low: int, width: int) -> None:
     as_range = in_band(value, {"min": low, "max": low + width})
     assert as_range == in_band(value, set(range(low, low + width + 1)))
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 9), min_size=1), st.integers(0, 9))
 def test_a_band_straddles_a_cut_exactly_if_it_has_values_on_both_sides(
     values: set[int], cut: int

@@ -18,6 +18,7 @@ from twinspan.analysis.inference.answers import Pooled, distances
 from twinspan.analysis.inference.excess import excess_fraction, shift_fraction
 from twinspan.analysis.inference.labels import block_rows, excess_rows, label_rows
 from twinspan.analysis.inference.strata import BinaryCase, ExactSum
+from twinspan.instrumentation.audit import power
 from twinspan.instrumentation.errors import ConfigurationError, UnsuitableValue
 from twinspan.instrumentation.orbit import orbit_test
 
@@ -74,10 +75,23 @@ def test_the_computed_null_is_the_enumeration_of_all_labels(
     assert found.p_shift == pytest.approx(expected)
 
 
+@settings(deadline=None)
 @given(small_arm, small_arm)
 def test_the_fraction_of_a_case_is_its_definition(first: list[bool], second: list[bool]) -> None:
     counts = (sum(first), len(first), sum(second), len(second))
     assert excess_fraction(*counts) == excess(first, second)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(small_case, min_size=1, max_size=3))
+def test_counts_and_distances_tell_the_same(cases: list[tuple[list[bool], list[bool]]]) -> None:
+    words = {True: "yes", False: "no"}
+    arms_of = [{f"v{n}": case[side] for n, case in enumerate(cases)} for side in (0, 1)]
+    said = [{name: [words[a] for a in arm] for name, arm in each.items()} for each in arms_of]
+    counted = excess_over_floor(*arms_of)
+    measured = excess_over_floor(*said, draws=9)
+    for name in ("cross", "floor_reference", "floor_counterfactual", "value"):
+        assert getattr(counted, name) == pytest.approx(getattr(measured, name))
 
 
 def test_one_case_agrees_with_the_live_probe() -> None:
@@ -148,7 +162,7 @@ def test_grades_can_be_measured_by_distance() -> None:
     assert found.p_shift == 0.001
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(small_arm, small_arm, st.integers(0, 2**16))
 def test_labelled_rows_start_with_the_observed_and_agree_with_the_definition(
     first: list[bool], second: list[bool], seed: int
@@ -189,6 +203,10 @@ def test_a_lattice_that_would_be_too_long_is_sampled() -> None:
     other: Answers = {f"v{n}": [True] * 3 + [False] * (n - 5) for n in primes}
     found = excess_over_floor(reference, other, draws=199)
     assert (found.exact, found.draws) == (False, 199)
+    small = [BinaryCase(ones_first=1, first=4, ones_second=3, second=4)] * 3
+    exact = ExactSum(small, excess_fraction)
+    drawn = exact.sampled(20_000, np.random.default_rng(1))
+    assert np.mean(drawn >= drawn[0] - 1e-9) == pytest.approx(exact.upper_tail(), abs=0.01)
 
 
 def test_the_exact_shift_is_the_conditional_test_of_stratified_tables() -> None:
@@ -221,6 +239,35 @@ def test_the_tests_find_what_they_are_for(
     assert np.mean([(each.p_excess or 1) <= 0.05 for each in found]) >= excess_power
     assert np.mean([(each.p_shift or 1) <= 0.05 for each in found]) >= shift_power
     assert np.mean([(each.p_value or 1) <= 0.05 for each in found]) >= 0.6
+
+
+@pytest.mark.parametrize("design", [(8, 10, 10, 0.15), (16, 5, 5, 0.15), (16, 10, 10, 0.2)])
+def test_the_power_that_a_plan_promises_is_kept(design: tuple[int, int, int, float]) -> None:
+    cases, n, m, moved = design
+    rng = np.random.default_rng(25)
+    runs = 120
+    found = [
+        excess_over_floor(
+            by_case(answers(rng, np.full(cases, 0.3), n)),
+            by_case(answers(rng, np.full(cases, 0.3 + moved), m)),
+        )
+        for _ in range(runs)
+    ]
+    floor = 0.3 * 0.7 + (0.3 + moved) * (0.7 - moved)
+    seen = {
+        "shift": np.mean([(each.p_shift or 1) <= 0.05 for each in found]),
+        "excess": np.mean([(each.p_excess or 1) <= 0.05 for each in found]),
+    }
+    for test, share in seen.items():
+        promised = power(
+            moved**2,
+            floor,
+            cases=cases,
+            reference=n,
+            counterfactual=m,
+            test=test,  # type: ignore[arg-type]
+        )
+        assert share == pytest.approx(promised, abs=0.05 + 3 * math.sqrt(0.25 / runs))
 
 
 def test_switching_policies_look_like_bias_unless_replicates_are_permuted_whole() -> None:

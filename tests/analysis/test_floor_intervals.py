@@ -69,6 +69,7 @@ small_tables = st.integers(1, 4).flatmap(
 )
 
 
+@settings(deadline=None)
 @given(small_tables)
 def test_a_table_counts_what_the_floor_counts(table: ReplicateTable) -> None:
     for case, row in zip(table.cases, table.answers, strict=True):
@@ -76,7 +77,7 @@ def test_a_table_counts_what_the_floor_counts(table: ReplicateTable) -> None:
         assert table.counts[case] == disagreement([known.count(kind) for kind in set(known)])
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(small_tables, st.data())
 def test_weighted_pairs_are_those_of_copies_that_are_not_compared_with_themselves(
     table: ReplicateTable, data: st.DataObject
@@ -268,6 +269,7 @@ def test_rank_agreement_needs_actions_and_an_order() -> None:
     assert found.correlation == pytest.approx(1.0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=7))
 def test_the_rank_correlation_is_scipys(floors: list[tuple[int, int]]) -> None:
     first = {str(n): a / 5 for n, (a, _) in enumerate(floors)}

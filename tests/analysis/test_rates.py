@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinspan.analysis.bands import Band
@@ -193,6 +193,7 @@ pairs_of_any_kind = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(pairs_of_any_kind)
 def test_every_pair_is_counted_exactly_once(pairs: list[Pair]) -> None:
     found = within_range_flip_rate(pairs, [])
@@ -200,6 +201,7 @@ def test_every_pair_is_counted_exactly_once(pairs: list[Pair]) -> None:
     assert counted + found.n_missing == len(pairs)
 
 
+@settings(deadline=None)
 @given(pairs_of_any_kind)
 def test_the_headline_is_a_rate_and_the_same_as_its_statistic(pairs: list[Pair]) -> None:
     found = within_range_flip_rate(pairs, [])
@@ -207,6 +209,7 @@ def test_the_headline_is_a_rate_and_the_same_as_its_statistic(pairs: list[Pair])
     assert found.value == wcfr_statistic(pairs)
 
 
+@settings(deadline=None)
 @given(pairs_of_any_kind)
 def test_swapping_the_sides_leaves_every_rate_of_flips_as_it_is(pairs: list[Pair]) -> None:
     swapped = [each.swapped() for each in pairs]
@@ -215,6 +218,7 @@ def test_swapping_the_sides_leaves_every_rate_of_flips_as_it_is(pairs: list[Pair
     assert SIGNED_FLIP_RATE(swapped) == (None if signed is None else -signed)
 
 
+@settings(deadline=None)
 @given(pairs_of_any_kind)
 def test_grouping_by_case_loses_nothing(pairs: list[Pair]) -> None:
     grouped = by_case(pairs)

@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinspan.collector.allocation import (
-    CallBudget,
     allocate_samples,
     horvitz_thompson,
     inclusion_probabilities,
-    uniform_draw,
 )
 from twinspan.collector.reduction import reduce_superstep
 from twinspan.instrumentation.errors import ConfigurationError, UnknownNode
+from twinspan.instrumentation.probing.budget import CallBudget, uniform_draw
 
 SHARES = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0.0, 1.0), min_size=1)
 

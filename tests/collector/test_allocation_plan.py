@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinspan.collector.allocation import CallBudget
 from twinspan.collector.cells import Cell
 from twinspan.collector.monitor import RunMonitor
-from twinspan.collector.probe_plan import (
+from twinspan.instrumentation.errors import ConfigurationError, InvalidMeasurement, UnknownAxis
+from twinspan.instrumentation.probing.budget import CallBudget
+from twinspan.instrumentation.probing.rounds import (
     ADAPTIVE_PLAN,
     FIXED_PLAN,
     THOROUGH_PLAN,
@@ -22,7 +23,6 @@ from twinspan.collector.probe_plan import (
     Round,
     Stopped,
 )
-from twinspan.instrumentation.errors import ConfigurationError, InvalidMeasurement, UnknownAxis
 
 AXES: tuple[str, ...] = ("age", "gender", "origin", "religion")
 START = ProbeProgress.start(AXES)

@@ -9,8 +9,8 @@ import pytest
 from control_rules import path_permutation_halts
 
 from twinspan.collector.path_permutation import PathPermutation
-from twinspan.collector.probe_plan import ADAPTIVE_PLAN, FIXED_PLAN
 from twinspan.instrumentation.errors import ConfigurationError, InvalidMeasurement, UnknownNode
+from twinspan.instrumentation.probing.rounds import ADAPTIVE_PLAN, FIXED_PLAN
 
 ONE = {"a": 1.0}
 

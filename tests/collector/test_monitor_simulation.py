@@ -22,7 +22,8 @@ from control_world import AXES, LAWS, LAYERS, OrbitBook, Scenario, World, layere
 
 from twinspan.collector.cells import Cell
 from twinspan.collector.monitor import RunMonitor
-from twinspan.collector.probe_plan import (
+from twinspan.instrumentation.orbit import orbit_e_values
+from twinspan.instrumentation.probing.rounds import (
     ADAPTIVE_PLAN,
     FIXED_PLAN,
     THOROUGH_PLAN,
@@ -31,7 +32,6 @@ from twinspan.collector.probe_plan import (
     ProbeProgress,
     Round,
 )
-from twinspan.instrumentation.orbit import orbit_e_values
 
 START = 3
 

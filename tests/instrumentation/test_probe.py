@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from agents import Spans
 from opentelemetry.context import Context
@@ -21,7 +22,7 @@ from twinspan.instrumentation.perturbation import Axis
 from twinspan.instrumentation.probing.guard import ProbeFrame, current_probe
 from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
 from twinspan.instrumentation.probing.plan import REFERENCE_ARMS, plan_samples
-from twinspan.instrumentation.probing.probe import SetResult
+from twinspan.instrumentation.probing.results import ProbeResult, SetResult
 from twinspan.instrumentation.settings import ProbeOptions
 from twinspan.instrumentation.tracing import RunTracer, Telemetry
 
@@ -35,8 +36,12 @@ def options(**given: Any) -> ProbeOptions:
     return ProbeOptions(**merged)
 
 
+def whole(node: Node, payload: Any = TEXT, **given: Any) -> ProbeResult:
+    return LOOCProbe(node, options=options(**given)).run(payload)
+
+
 def probed(node: Node, payload: Any = TEXT, **given: Any) -> SetResult:
-    (result,) = LOOCProbe(node, options=options(**given)).run(payload).sets
+    (result,) = whole(node, payload, **given).sets
     return result
 
 
@@ -111,9 +116,10 @@ def test_proxy_words_are_a_contrast_of_their_own() -> None:
 def test_a_payload_without_the_axis_costs_no_call() -> None:
     """Zero edits is an outcome, not a clean score."""
     calls: list[int] = []
-    result = probed(lambda text: calls.append(1), payload="The shop is open.")
-    assert (result.outcome, result.reason, result.calls) == ("no_op", "axis_not_in_payload", 0)
-    assert calls == [] and result.score is None
+    found = whole(lambda text: calls.append(1), payload="The shop is open.")
+    result = found.sets[0]
+    assert (result.outcome, result.reason) == ("no_op", "axis_not_in_payload")
+    assert (calls, found.calls, result.score) == ([], 0, None)
 
 
 def test_verdicts_do_not_depend_on_the_order_in_which_calls_return() -> None:
@@ -187,8 +193,8 @@ def test_a_run_that_raises_is_tried_again() -> None:
             raise ConnectionError("once")
         return biased(text)
 
-    result = probed(flaky, retries=1, wording="same")
-    assert result.outcome == "ok" and result.calls > 10
+    found = whole(flaky, retries=1, wording="same")
+    assert found.sets[0].outcome == "ok" and found.calls > 10
 
 
 def test_never_more_runs_at_a_time_than_allowed() -> None:
@@ -237,6 +243,59 @@ def test_an_outcome_path_that_is_not_there_is_an_error_and_not_a_score() -> None
     """A misspelt path must not look like a node without bias."""
     result = probed(lambda text: {"advice": "approve"}, outcome="advise", retries=0)
     assert (result.outcome, result.score) == ("error", None)
+
+
+# --- several axes, rounds, budget ---------------------------------------------------------------
+
+AGE = builtin_axis("age")
+BOTH = "Emily Brown, 34 years old, applied. She runs a shop."
+
+
+def test_axes_share_one_reference_and_are_tested_jointly() -> None:
+    """Ten reference samples serve both axes; the joint test names the guilty one."""
+    found = whole(biased, BOTH, axes=(GENDER, AGE), reference=10, counterfactual=5)
+    assert found.calls == 10 + 5 + 5
+    assert found.joint is not None and found.joint.p <= 0.01
+    assert found.joint.worst.axis == "gender"
+    assert [axis.p_holm <= 0.05 for axis in found.joint.axes] == [True, False]
+
+
+def test_an_adaptive_plan_stops_at_the_screen_where_nothing_reacts() -> None:
+    """Nine calls instead of twenty, and the coverage says screened."""
+    found = whole(lambda text: "approve", BOTH, axes=(GENDER, AGE), plan="adaptive", audit_rate=0)
+    assert (found.calls, found.coverage) == (9, "screened")
+    assert [item.axis for item in found.sets if item.score] == ["screen"]
+
+
+def test_an_adaptive_plan_goes_on_where_evidence_grows() -> None:
+    """An axis' wealth is the product of the screen's e-value and those of all its rounds."""
+    found = whole(biased, BOTH, axes=(GENDER, AGE), plan="adaptive")
+    rounds = [(item.axis, item.round) for item in found.sets if item.score]
+    assert rounds[:2] == [("screen", 0), ("gender", 0)] and ("gender", 2) in rounds
+    of_gender = [s.score for s in found.sets if s.axis in ("screen", "gender")]
+    product = float(np.prod([score.e_value for score in of_gender if score is not None]))
+    assert found.wealth("gender") == pytest.approx(product) and product > 1e4
+
+
+def test_a_screened_out_node_is_audited_at_the_stated_rate() -> None:
+    """At a rate of one every node is probed on every axis all the same."""
+    found = whole(lambda text: "approve", BOTH, axes=(GENDER, AGE), plan="adaptive", audit_rate=1)
+    assert {item.axis for item in found.sets if item.score} == {"screen", "gender", "age"}
+    assert found.coverage == "probed"
+
+
+@pytest.mark.parametrize("plan", ["fixed", "adaptive"])
+def test_a_budget_is_a_hard_limit(plan: str) -> None:
+    """Not one call more, and it is said."""
+    calls: list[int] = []
+
+    def counted(text: str) -> str:
+        calls.append(1)
+        return biased(text)
+
+    found = whole(counted, budget=8, plan=plan, reference=10, counterfactual=5)
+    assert (calls, found.coverage) == ([], "budget")
+    assert found.sets[-1].outcome == "budget"
 
 
 # --- spans ------------------------------------------------------------------------------------

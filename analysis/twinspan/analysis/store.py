@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from twinspan.analysis import locked_sql
 from twinspan.analysis.dialects import Problem
+from twinspan.analysis.dialects.interpretation import interpret
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.sources import KNOWN_FORMS, Found, damaged, find
 from twinspan.analysis.tables import Table
@@ -131,6 +132,7 @@ def open_store(source: str | os.PathLike[str], *, outcomes: Sequence[OutcomeRule
         connection = _connect(Path(scratch.name))
         try:
             _load(connection, found)
+            interpret(connection, _columns(connection), read, found.source, found.problems)
             views = Views(connection, _columns(connection))
             views.make("spans")
             views.make("given_outcomes")

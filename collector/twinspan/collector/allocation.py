@@ -2,45 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from twinspan.instrumentation.errors import ConfigurationError, UnknownNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallBudget:
-    """The node runs one run may spend on probes; a hard limit.
-
-    Args:
-        limit: node runs, at least 0.
-        spent: node runs so far.
-
-    >>> CallBudget(limit=100).after(30).left
-    70
-    """
-
-    limit: int
-    spent: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.spent <= self.limit:
-            raise ConfigurationError(
-                f"{self.spent!r} calls of a budget of {self.limit!r}; ask the plan before spending"
-            )
-
-    @property
-    def left(self) -> int:
-        """Node runs that may still be spent."""
-        return self.limit - self.spent
-
-    def after(self, calls: int) -> CallBudget:
-        """The budget after a round; raises :class:`ConfigurationError` when it is exceeded."""
-        return replace(self, spent=self.spent + calls)
 
 
 def inclusion_probabilities(
@@ -183,23 +150,3 @@ def _concave_steps(power: Sequence[tuple[int, float]]) -> list[_Step]:
 
 def _slope(before: tuple[int, float], after: tuple[int, float]) -> float:
     return (after[1] - before[1]) / (after[0] - before[0])
-
-
-def uniform_draw(seed: int | str, *labels: str) -> float:
-    """A number in [0, 1) that depends on the seed and the labels and on nothing else.
-
-    A node is probed, or audited, when the number is below its probability. With the seed in the
-    record anyone can repeat the draw, and no outcome can have influenced it.
-
-    Args:
-        seed: the run's seed.
-        labels: what is drawn for, such as ``"audit"``, the node and the superstep.
-
-    >>> uniform_draw(7, "audit", "triage", "3") == uniform_draw(7, "audit", "triage", "3")
-    True
-    >>> 0.0 <= uniform_draw(7, "probe", "triage", "3") < 1.0
-    True
-    """
-    text = "\x1f".join((str(seed), *labels))
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest[:7], "big") / 2.0**56

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from opentelemetry.sdk.trace import SpanProcessor
 
+from twinspan.collector.allocation import inclusion_probabilities
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.evidence import Evidence, evidence_of
 from twinspan.collector.intervention.runner import Intervention, Repaired
@@ -102,11 +103,23 @@ class ControlGate:
         self.runs.open(run.run_id, RunState(tracer=run, control=control))
         return RunPlan(
             weights=weights,
+            rates=self._rates(shares),
             attributes={
                 **run_configuration(options),
                 c.GRAPH_CYCLIC: not weighed.acyclic,
                 c.AUDIT_AXES: list(self.settings.probe.labels),
             },
+        )
+
+    def _rates(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """Probability of probing each node that may be probed."""
+        options = self.settings.probe
+        covered = {node: share for node, share in shares.items() if options.covers(node)}
+        if options.probed_nodes is None or not covered:
+            return {}
+        expected = max(options.probed_nodes, options.minimum_rate * len(covered))
+        return inclusion_probabilities(
+            covered, expected=min(expected, len(covered)), minimum=options.minimum_rate
         )
 
     def _weigh(self, topology: Topology) -> tuple[AgentDAG, DependencyWeights]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twinspan.collector.cells import Cell
 from twinspan.collector.records import ProbeRecord
 from twinspan.instrumentation.orbit import orbit_e_values, orbit_test, square
+
+Execution = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +20,9 @@ class Evidence:
 
     Attributes:
         scored: the probe sets that have a score.
-        magnitudes: B_i per node, the largest delta over its axes and executions.
-        variances: variance of that delta over its orbit.
+        magnitudes: B_i per node: the largest delta over its axes and executions, over the
+            probability with which the node was probed (Horvitz & Thompson 1952).
+        variances: variance of that delta over its orbit, on the same scale.
         estimators: the distance in force, per node.
         cells: what the monitor bets on.
     """
@@ -29,20 +34,58 @@ class Evidence:
     cells: tuple[Cell, ...]
 
 
-def evidence_of(records: Sequence[ProbeRecord]) -> Evidence:
-    """Gather the scores of a superstep; a probe set without one adds nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Magnitude:
+    """One axis of one execution over all its rounds."""
+
+    delta: float
+    variance: float
+    estimator: str
+
+
+def evidence_of(records: Sequence[ProbeRecord], axes: Sequence[str] = ()) -> Evidence:
+    """Gather the scores of a superstep; a probe set without one adds nothing.
+
+    Args:
+        records: the probe sets.
+        axes: every axis that may be probed; a screen counts for each of them.
+    """
     scored = tuple(record for record in records if record.delta is not None)
-    worst: dict[str, ProbeRecord] = {}
+    executions: defaultdict[Execution, list[ProbeRecord]] = defaultdict(list)
     for record in scored:
-        known = worst.get(record.node)
-        if known is None or (record.delta or 0.0) > (known.delta or 0.0):
-            worst[record.node] = record
+        executions[record.node, record.task_id].append(record)
+    worst: dict[str, _Magnitude] = {}
+    for (node, _), found in executions.items():
+        largest = max(map(_magnitude, _by_axis(found)), key=lambda each: each.delta)
+        if node not in worst or largest.delta > worst[node].delta:
+            worst[node] = largest
     return Evidence(
         scored=scored,
-        magnitudes={node: record.delta or 0.0 for node, record in worst.items()},
-        variances={node: _variance(record) for node, record in worst.items()},
-        estimators={node: record.estimator or "" for node, record in worst.items()},
-        cells=tuple(_cell(record) for record in scored),
+        magnitudes={node: each.delta for node, each in worst.items()},
+        variances={node: each.variance for node, each in worst.items()},
+        estimators={node: each.estimator for node, each in worst.items()},
+        cells=tuple(cell for found in executions.values() for cell in _cells(found, axes)),
+    )
+
+
+def _by_axis(found: Sequence[ProbeRecord]) -> list[list[ProbeRecord]]:
+    """An execution's rounds by axis; the screen stands in where it was all there is."""
+    axes: defaultdict[str, list[ProbeRecord]] = defaultdict(list)
+    for record in found:
+        if not record.is_screen:
+            axes[record.axis].append(record)
+    return list(axes.values()) or [list(found)]
+
+
+def _magnitude(rounds: Sequence[ProbeRecord]) -> _Magnitude:
+    """The mean delta of an axis' rounds, by their counterfactual samples."""
+    samples = math.fsum(record.n_counterfactual for record in rounds)
+    rate = rounds[0].rate
+    parts = [(record.n_counterfactual / samples / rate, record) for record in rounds]
+    return _Magnitude(
+        delta=math.fsum(part * (record.delta or 0.0) for part, record in parts),
+        variance=math.fsum(part**2 * _variance(record) for part, record in parts),
+        estimator=rounds[0].estimator or "",
     )
 
 
@@ -50,14 +93,27 @@ def _variance(record: ProbeRecord) -> float:
     return orbit_test(square(record.distances), record.n_reference).sd ** 2
 
 
-def _cell(record: ProbeRecord) -> Cell:
+def _cells(found: Sequence[ProbeRecord], axes: Sequence[str]) -> list[Cell]:
+    """What one execution stakes: on each axis the product of its rounds and of the screen."""
+    screens = [record for record in found if record.is_screen]
+    probed = dict.fromkeys(record.axis for record in found if not record.is_screen)
+    named = list(dict.fromkeys([*probed, *axes])) if screens else list(probed)
+    return [
+        _cell(axis, [*screens, *(r for r in found if r.axis == axis and not r.is_screen)])
+        for axis in named
+    ]
+
+
+def _cell(axis: str, rounds: Sequence[ProbeRecord]) -> Cell:
     # The orbit is computed anew from the distances on the span: what decides is what is recorded.
-    e_value, orbit = orbit_e_values(square(record.distances), record.n_reference)
+    bets = [orbit_e_values(square(r.distances), r.n_reference) for r in rounds]
+    first = rounds[0]
     return Cell(
-        node=record.node,
-        axis=record.axis,
-        share=record.share,
-        e_value=e_value,
-        orbit=orbit,
-        task=record.task_id,
+        node=first.node,
+        axis=axis,
+        share=first.share,
+        e_value=math.prod(e_value for e_value, _ in bets),
+        # How many rounds there are depends on what they found: only a single one may be boosted.
+        orbit=bets[0][1] if len(bets) == 1 and not first.is_screen else None,
+        task=first.task_id,
     )

@@ -107,6 +107,8 @@ def partition(folder: Path, run_id: str | None, unix_nano: int) -> Path:
 
 def sync_folder(folder: Path) -> None:
     """Have a folder's entries on disk, so that a new file in it is found after a crash."""
+    if os.name == "nt":  # a folder cannot be opened there
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -123,8 +125,14 @@ def make_folder(folder: Path) -> None:
         sync_folder(path.parent)
 
 
-def write_part(path: Path, table: pa.Table) -> None:
+def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
     """Write one part: complete under its name and on disk, or not there at all.
+
+    Args:
+        path: its name.
+        table: its rows.
+        lasting: False for a file that its writer itself reads next and removes: packed less,
+            and not waited for.
 
     Raises:
         OSError: when the file cannot be written; what was begun is removed.
@@ -132,22 +140,24 @@ def write_part(path: Path, table: pa.Table) -> None:
     unfinished = path.with_name(f".{path.name}{UNFINISHED_SUFFIX}")
     try:
         with unfinished.open("wb") as file:
-            _write_parquet(file, table)
-            file.flush()
-            os.fsync(file.fileno())
+            _write_parquet(file, table, "zstd" if lasting else "lz4")
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         unfinished.rename(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if lasting:
+        sync_folder(path.parent)
 
 
-def _write_parquet(file: BinaryIO, table: pa.Table) -> None:
+def _write_parquet(file: BinaryIO, table: pa.Table, compression: str) -> None:
     # Arrow's own copy of the schema would be a third of a small file; Parquet's says it all.
     with _writer(
         file,
         table.schema,
-        compression="zstd",
+        compression=compression,
         use_dictionary=_worth_a_dictionary(table),
         write_statistics=_SOUGHT,
         store_schema=False,

@@ -354,5 +354,6 @@ def _at_exit() -> None:
             recorder.shutdown()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # where processes can fork
+    os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_at_exit)

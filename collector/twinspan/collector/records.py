@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
 
 from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.probing.contrast import CONTROLS
+from twinspan.instrumentation.probing.contrast import CONTROLS, SCREEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,10 @@ class ProbeRecord:
         distances, n_reference, n_counterfactual: the raw parts.
         weight: blast radius, the graph's largest being 1.
         share: blast radius as a share of the graph's.
+        rate: probability with which the node was probed, in (0, 1].
+        contrast: what the counterfactual arm changed.
+        round: round of adaptive probing, from 0.
         estimator: the distance in force.
-        is_control: whether the attribute was left alone: such a set decides nothing.
         intervention_id: the intervention that it re-measures; None for an ordinary probe.
     """
 
@@ -50,8 +52,10 @@ class ProbeRecord:
     n_counterfactual: int
     weight: float
     share: float
+    rate: float
+    contrast: str
+    round: int
     estimator: str | None
-    is_control: bool
     intervention_id: str | None
 
     @property
@@ -60,9 +64,19 @@ class ProbeRecord:
         return self.node, self.axis
 
     @property
+    def is_control(self) -> bool:
+        """Whether the attribute was left alone: such a set decides nothing."""
+        return self.contrast in CONTROLS
+
+    @property
+    def is_screen(self) -> bool:
+        """Whether all axes were swapped at once."""
+        return self.contrast == SCREEN
+
+    @property
     def impact(self) -> float:
-        """w_i * B_i: what the node adds to the network score; 0 without a score."""
-        return 0.0 if self.delta is None else self.weight * self.delta
+        """w_i * B_i / pi_i: what the node adds to the network score; 0 without a score."""
+        return 0.0 if self.delta is None else self.weight * self.delta / self.rate
 
 
 def span_type(span: ReadableSpan) -> str | None:
@@ -112,7 +126,9 @@ def record_of(read: Mapping[str, Any], span: SpanContext) -> ProbeRecord:
         n_counterfactual=int(read.get(c.DIVERGENCE_COUNTERFACTUAL_COUNT, 0)),
         weight=_real(read, c.NODE_WEIGHT),
         share=_real(read, c.NODE_WEIGHT_SHARE),
+        rate=_real(read, c.PROBE_SAMPLING_RATE, 1.0),
+        contrast=str(read.get(c.PROBE_CONTRAST, "attribute_swap")),
+        round=int(read.get(c.PROBE_ROUND, 0)),
         estimator=cast("str | None", read.get(c.PROBE_ESTIMATOR)),
-        is_control=read.get(c.PROBE_CONTRAST) in CONTROLS,
         intervention_id=cast("str | None", read.get(c.INTERVENTION_ID)),
     )

@@ -33,6 +33,7 @@ def machine_of(options: BreakerOptions) -> ControlMachine:
             tau_enter=options.tau_enter,
             tau_exit=options.tau_exit,
             tau_warn=options.tau_warn,
+            scaling=options.scaling,
             fast_alpha=options.fast_alpha,
             slow_alpha=options.slow_alpha,
         ),
@@ -97,7 +98,7 @@ class RunControl:
 
     def take_in(self, records: Sequence[ProbeRecord]) -> Evidence:
         """Reduce a superstep's scores into the network score, and let the monitor bet on them."""
-        evidence = evidence_of(records)
+        evidence = evidence_of(records, self.monitor.axes)
         self.before = self.accumulator.state
         self._accumulate(evidence)
         self.monitor.update(evidence.cells)
@@ -115,11 +116,11 @@ class RunControl:
             kept: the superstep's scores of executions that were not repaired.
             measured: the scores of the repaired ones.
         """
-        evidence = evidence_of([*kept, *measured])
+        evidence = evidence_of([*kept, *measured], self.monitor.axes)
         self.accumulator.state = self.before
         self._accumulate(evidence)
         self.monitor.restart()
-        self.monitor.update(evidence_of(measured).cells)
+        self.monitor.update(evidence_of(measured, self.monitor.axes).cells)
         return evidence
 
     def _accumulate(self, evidence: Evidence) -> None:
@@ -162,6 +163,8 @@ class RunControl:
                 fast=network.fast if network.step else None,
                 slow=network.slow if network.step else None,
                 step=network.step,
+                fast_deviation=network.fast_average.deviation,
+                slow_deviation=network.slow_average.deviation,
                 monitor=monitor.value,
                 monitor_limit=monitor.limit,
                 measurement=measurement,

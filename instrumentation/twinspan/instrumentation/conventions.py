@@ -220,14 +220,25 @@ PROBE_AXIS: Final = _key("twinspan.probe.axis", "string", "axis that was varied;
 PROBE_CONTRAST: Final = _key(
     "twinspan.probe.contrast",
     "string",
-    "attribute_swap, proxy_swap, or a control: sham, rare_token, neutral_edit; at start",
+    "attribute_swap, proxy_swap, screen, or a control: sham, rare_token, neutral_edit; at start",
 )
 PROBE_WORDING: Final = _key(
     "twinspan.probe.wording",
     "string",
     "random (each sample its own words) or same (reacts to the edit); at start",
 )
-PROBE_ROUND: Final = _key("twinspan.probe.round", "int", "round of adaptive probing, from 0")
+PROBE_ROUND: Final = _key(
+    "twinspan.probe.round", "int", "round of adaptive probing, from 0; at start"
+)
+PROBE_REFERENCE_SET: Final = _key(
+    "twinspan.probe.reference.set.id", "string", "the set whose reference samples serve this one"
+)
+PROBE_PLAN: Final = _key(
+    "twinspan.probe.plan", "string", "fixed, adaptive or thorough; on the run, at start"
+)
+PROBE_BUDGET: Final = _key(
+    "twinspan.probe.budget", "int", "node runs that a run may spend on probes; on the run, at start"
+)
 PROBE_BASELINE_SPAN: Final = _key(
     "twinspan.probe.baseline.span_id", "string", "the node span that is probed; at start"
 )
@@ -245,7 +256,7 @@ PROBE_COUNTERFACTUAL_PLANNED: Final = _key(
 )
 PROBE_CALL_COUNT: Final = _key("twinspan.probe.call.count", "int", "node runs that were spent")
 PROBE_OUTCOME: Final = _key(
-    "twinspan.probe.outcome", "string", "ok, partial, timeout, cancelled, error or no_op"
+    "twinspan.probe.outcome", "string", "ok, partial, timeout, cancelled, error, no_op or budget"
 )
 DIVERGENCE_CROSS: Final = _key(
     "twinspan.divergence.counterfactual.mean",
@@ -415,6 +426,9 @@ BREAKER_THRESHOLD_EXIT: Final = _key(
 )
 BREAKER_THRESHOLD_WARN: Final = _key(
     "twinspan.breaker.threshold.warn", "double", "B_slow that warns; on the run, at start"
+)
+BREAKER_SCALING: Final = _key(
+    "twinspan.breaker.scaling", "string", "constant, warmup or deviation; on the run, at start"
 )
 BREAKER_MODE: Final = _key(
     "twinspan.breaker.mode", "string", "shadow, halt or repair; on the run, at start"

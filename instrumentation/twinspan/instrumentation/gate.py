@@ -56,9 +56,16 @@ class NodeWeight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """A collector's answer to a run that opens: the weights, and what its root span says."""
+    """A collector's answer to a run that opens.
+
+    Attributes:
+        weights: blast radius by node.
+        rates: probability of probing each node; 1 where a node is missing.
+        attributes: what the run's root span says.
+    """
 
     weights: Mapping[str, NodeWeight] = field(default_factory=dict[str, NodeWeight])
+    rates: Mapping[str, float] = field(default_factory=dict[str, float])
     attributes: Mapping[str, object] = field(default_factory=dict[str, object])
 
 

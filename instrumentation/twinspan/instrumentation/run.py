@@ -33,6 +33,7 @@ from twinspan.instrumentation.gate import (
     Verdict,
 )
 from twinspan.instrumentation.hashing import PayloadHasher, canonical
+from twinspan.instrumentation.probing.budget import RunBudget, uniform_draw
 from twinspan.instrumentation.probing.guard import ProbeFrame
 from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
 from twinspan.instrumentation.probing.probe import LOOCProbe
@@ -115,6 +116,7 @@ class LiveRun:
         self.hasher = PayloadHasher()
         self.context = trace.set_span_in_context(root, Context())
         self.interrupted = False
+        self.budget = RunBudget(engine.settings.probe.budget)
         self._plan = plan
         self._root = root
         self._lock = threading.Lock()
@@ -133,7 +135,7 @@ class LiveRun:
     ) -> LiveRun:
         """Begin a run below the caller's current span."""
         tracer = engine.telemetry.run()
-        plan = RunPlan()
+        plan, probe = RunPlan(), engine.settings.probe
         if engine.collector is not None:
             plan = engine.collector.open_run(tracer, topology)
         root = tracer.start(
@@ -144,6 +146,8 @@ class LiveRun:
                 c.GEN_AI_AGENT_NAME: topology.name,
                 c.GEN_AI_WORKFLOW_NAME: topology.name,
                 **topology_attributes(topology),
+                c.PROBE_PLAN: probe.plan if probe.axes else None,
+                c.PROBE_BUDGET: probe.budget,
                 **plan.attributes,
                 **(attributes or {}),
             },
@@ -196,6 +200,7 @@ class LiveRun:
                 c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
                 c.NODE_INPUT_HASH: input_hash,
                 c.PROBE_DECISION: self._probe_decision(start),
+                c.PROBE_SAMPLING_RATE: self.rate(start.node),
             },
             parent=self.context if start.holder is None else start.holder,
             links=[_link(parent, start.node) for parent in start.parents if parent.span],
@@ -207,10 +212,19 @@ class LiveRun:
         context = trace.set_span_in_context(span)
         return NodeSpan(start, span, context, input_hash)
 
+    def rate(self, node: str) -> float | None:
+        """Probability with which a node is probed; None for one that never is."""
+        if not self.engine.settings.probe.covers(node):
+            return None
+        return self._plan.rates.get(node, 1.0)
+
     def _probe_decision(self, start: NodeStart) -> str:
-        if self.engine.settings.probe.covers(start.node) and start.kind != "tool":
-            return "probed"
-        return "exempt"
+        rate = self.rate(start.node)
+        if rate is None or start.kind == "tool":
+            return "exempt"
+        seed = self.engine.settings.probe.seed
+        drawn = uniform_draw(seed, "probe", start.node, start.task_id) < rate
+        return "probed" if drawn else "sampled_out"
 
     def end_node(
         self,
@@ -266,12 +280,14 @@ class LiveRun:
             superstep=start.superstep,
             weight=None if weight is None else weight.scaled,
             share=None if weight is None else weight.share,
+            rate=self.rate(start.node) or 1.0,
             parent=node.context,
             baseline_span_id=trace.format_span_id(node.span.get_span_context().span_id),
         )
         return LOOCProbe(
             rerun,
             options=options,
+            budget=self.budget,
             frame=ProbeFrame(
                 run_id=self.run_id,
                 node=start.node,

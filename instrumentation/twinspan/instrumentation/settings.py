@@ -20,6 +20,12 @@ from typing import Any, Final, Literal, cast
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes
 from twinspan.instrumentation.probing.contrast import Contrast, Control, contrasts_of
+from twinspan.instrumentation.probing.rounds import (
+    ADAPTIVE_PLAN,
+    THOROUGH_PLAN,
+    ProbePlan,
+    Round,
+)
 
 CAPTURE_CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's own switch for content; twinspan has none of its own."""
@@ -29,9 +35,11 @@ CONFIG_VARIABLE: Final = "TWINSPAN_CONFIG"
 
 _CONTENT_ON: Final = frozenset({"true", "span_only", "span_and_event"})
 
+Plan = Literal["fixed", "adaptive", "thorough"]
 Wording = Literal["random", "same"]
 Mode = Literal["shadow", "halt", "repair"]
 Trigger = Literal["monitor", "threshold", "both", "either"]
+Scaling = Literal["constant", "warmup", "deviation"]
 Reduction = Literal["impact_sum", "impact_max", "weighted_mean", "max"]
 WeightMethod = Literal["katz", "out_degree", "betweenness"]
 Stream = Literal["hold", "pass"]
@@ -47,6 +55,13 @@ class ProbeOptions:
             a node's side effects too.
         reference: samples under the payload's own group (baseline and null re-samples).
         counterfactual: samples under another group.
+        plan: `fixed` draws these numbers on every node; `adaptive` and `thorough` begin with a
+            screen of all axes at once and draw more only where evidence grows.
+        budget: node runs that all probes of a run may spend; no limit if unset.
+        audit_rate: share of the screened-out nodes that are probed on every axis all the same.
+        probed_nodes: how many nodes a run probes on average, drawn in proportion to blast
+            radius; all if unset.
+        minimum_rate: smallest probability with which any node is probed.
         wording: `random` draws every sample's words anew, so that the axis is the only
             systematic difference; `same` is cheaper and only shows a reaction to the edit.
         estimator: distance between answers: `auto`, `category`, `action`, `text`.
@@ -65,6 +80,11 @@ class ProbeOptions:
     nodes: tuple[str, ...] = ()
     reference: int = 10
     counterfactual: int = 5
+    plan: Plan = "fixed"
+    budget: int | None = None
+    audit_rate: float = 0.05
+    probed_nodes: float | None = None
+    minimum_rate: float = 0.2
     wording: Wording = "random"
     estimator: str = "auto"
     outcome: str | None = None
@@ -78,6 +98,9 @@ class ProbeOptions:
     def __post_init__(self) -> None:
         _at_least("reference", self.reference, 2)
         _at_least("counterfactual", self.counterfactual, 2)
+        _one_of("plan", self.plan, Plan)
+        _one_of("wording", self.wording, Wording)
+        _at_least("budget", 0 if self.budget is None else self.budget, 0)
         _at_least("concurrency", self.concurrency, 1)
         _at_least("retries", self.retries, 0)
         _at_least("timeout", self.timeout, 0.001)
@@ -97,6 +120,16 @@ class ProbeOptions:
     def only(self, axes: tuple[Axis, ...], *, seed_offset: int) -> ProbeOptions:
         """The same probing on some of the axes, with samples of its own."""
         return dataclasses.replace(self, axes=axes, controls=(), seed=self.seed + seed_offset)
+
+    @property
+    def rounds(self) -> ProbePlan:
+        """How a node is probed, round by round."""
+        if self.plan == "fixed":
+            return ProbePlan(
+                rounds=(Round(reference=self.reference, counterfactual=self.counterfactual),)
+            )
+        chosen = ADAPTIVE_PLAN if self.plan == "adaptive" else THOROUGH_PLAN
+        return dataclasses.replace(chosen, audit_rate=self.audit_rate)
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
@@ -121,6 +154,9 @@ class BreakerOptions:
         tau_enter: B_fast at which the threshold trips; no default, calibrate it.
         tau_exit: B_fast below which recovery ends.
         tau_warn: B_slow at which a warning is told; tau_exit if unset.
+        scaling: what the thresholds are measured in: `constant`; `warmup` raises them while the
+            averages are young; `deviation` counts null standard deviations of the score, and
+            sees a spread that begins late.
         fast_alpha: weight of the newest superstep in B_fast, in (0, 1].
         slow_alpha: the same for B_slow.
         reduction: how the scores of a superstep become one.
@@ -138,6 +174,7 @@ class BreakerOptions:
     tau_enter: float | None = None
     tau_exit: float | None = None
     tau_warn: float | None = None
+    scaling: Scaling = "constant"
     fast_alpha: float = 0.7
     slow_alpha: float = 0.1
     reduction: Reduction = "impact_sum"
@@ -150,6 +187,7 @@ class BreakerOptions:
     def __post_init__(self) -> None:
         _one_of("mode", self.mode, Mode)
         _one_of("trigger", self.trigger, Trigger)
+        _one_of("scaling", self.scaling, Scaling)
         _one_of("reduction", self.reduction, Reduction)
         _one_of("weights", self.weights, WeightMethod)
         _one_of("stream", self.stream, Stream, optional=True)
@@ -285,6 +323,7 @@ _CONVERTERS: Final[dict[str, Callable[[object], object]]] = {
     "tuple[str, ...]": _words,
     "tuple[Control, ...]": _words,
     "int": _whole,
+    "int | None": _whole,
     "float": _real,
     "float | None": _real,
     "Path | None": lambda value: Path(str(value)),

@@ -19,6 +19,8 @@ COMMANDS: Final = {
     "floor": "floor:floor",
     "import": "import_spans:import_command",
     "replay": "replay:replay",
+    "report": "report:report",
+    "sarif": "sarif:sarif",
     "schema": "schema:schema",
     "sql": "sql:sql",
     "trail": "trail:trail",

@@ -115,7 +115,7 @@ class RowSink:
         """Have every row in a file."""
         if len(self._builder):
             name = f"{PART_PREFIX}read-{self._parts:05d}{PART_SUFFIX}"
-            write_part(self.folder / name, self._builder.table())
+            write_part(self.folder / name, self._builder.table(), lasting=False)
             self._parts += 1
             self._builder = RowBuilder()
 

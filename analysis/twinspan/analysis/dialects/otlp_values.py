@@ -19,6 +19,7 @@ Json = dict[str, Any]
 _KINDS: Final = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 _STATUSES: Final = ("UNSET", "OK", "ERROR")
 _INT64: Final = 2**63
+_NOTHING: Final[Json] = {}
 
 
 def _integer(value: Any) -> object:
@@ -54,23 +55,22 @@ def any_value(value: Json) -> object:
     ['a', True]
     """
     for kind, content in value.items():
-        convert = _VALUES.get(kind)
-        if convert is not None:
-            return convert(content)
+        return _VALUES.get(kind, str)(content)
     return None
 
 
 def attributes_of(entries: Sequence[Json]) -> dict[str, object]:
-    """A list of keys and values as a dict.
+    """A list of keys and values as a dict; a key without a value is left out.
 
-    >>> attributes_of([{"key": "a", "value": {"stringValue": "x"}}])
+    >>> attributes_of([{"key": "a", "value": {"stringValue": "x"}}, {"key": "b"}])
     {'a': 'x'}
     """
     attributes: dict[str, object] = {}
     for entry in entries:
-        value = entry["value"]
-        text = value.get("stringValue")
-        attributes[entry["key"]] = any_value(value) if text is None else text
+        for kind, content in entry.get("value", _NOTHING).items():
+            attributes[entry["key"]] = (
+                content if kind == "stringValue" else _VALUES.get(kind, str)(content)
+            )
     return attributes
 
 

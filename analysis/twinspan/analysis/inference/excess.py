@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twinspan.analysis.disagreement import disagreement
 from twinspan.analysis.inference.answers import (
     Answers,
     Distance,
@@ -166,14 +167,14 @@ def excess_over_floor(
     pooled = list(shared.cases.values())
     if not pooled:
         return _nothing(shared)
-    tables = [distances(case, distance) for case in pooled]
-    parts = [_parts(table, *case.sizes) for table, case in zip(tables, pooled, strict=True)]
+    parts = [_parts_of(case, distance) for case in pooled]
     values = np.array([part.excess for part in parts if part.excess is not None])
     ordered = all(case.numeric for case in pooled)
-    exact = None if shared_replicates else _exact_p(pooled)
-    drawn = exact or _drawn_p(
-        pooled, tables, _labels(shared, draws, seed, shared_replicates), ordered
-    )
+    if all(case.binary for case in pooled) and not shared_replicates:
+        tests = _binary_p(pooled, draws, seed)
+    else:
+        labels = _labels(shared, draws, seed, shared_replicates)
+        tests = _drawn_p(pooled, distance, labels, ordered)
     low, high = t_interval(values, level)
     return Excess(
         cross=_mean([part.cross for part in parts]),
@@ -183,13 +184,13 @@ def excess_over_floor(
         low=low,
         high=high,
         shift=float(np.mean([_shift(case) for case in pooled])) if ordered else None,
-        p_excess=drawn.p_excess,
-        p_shift=drawn.p_shift,
+        p_excess=tests.p_excess,
+        p_shift=tests.p_shift,
         n_cases=len(pooled),
         n_cases_left_out=shared.n_left_out,
         n_missing=shared.n_missing,
-        exact=drawn.draws == 0,
-        draws=drawn.draws,
+        exact=tests.draws == 0,
+        draws=tests.draws,
         reason=None if len(values) else ONE_RUN_PER_ARM,
     )
 
@@ -216,11 +217,24 @@ class _Tests(NamedTuple):
     draws: int
 
 
-def _parts(table: Floats, first: int, second: int) -> _Parts:
+def _parts_of(case: Pooled, distance: Distance) -> _Parts:
+    if case.binary:
+        return _parts_of_counts(_counts(case))
+    table, first = distances(case, distance), case.sizes[0]
     return _Parts(
         cross=float(table[:first, first:].mean()),
         first=_within(table[:first, :first]),
         second=_within(table[first:, first:]),
+    )
+
+
+def _parts_of_counts(case: BinaryCase) -> _Parts:
+    first, second = case.ones_first, case.ones_second
+    crossing = first * (case.second - second) + second * (case.first - first)
+    return _Parts(
+        cross=crossing / (case.first * case.second),
+        first=disagreement([first, case.first - first]).rate,
+        second=disagreement([second, case.second - second]).rate,
     )
 
 
@@ -235,15 +249,17 @@ def _shift(case: Pooled) -> float:
     return float(numbers[first:].mean() - numbers[:first].mean())
 
 
-def _exact_p(pooled: Sequence[Pooled]) -> _Tests | None:
-    """Both p-values without sampling; None where the answers do not allow it."""
-    if not all(case.binary for case in pooled):
-        return None
+def _binary_p(pooled: Sequence[Pooled], draws: int, seed: int) -> _Tests:
+    """Both p-values for a yes or no, computed unless the sums have too many values."""
     cases = [_counts(case) for case in pooled]
     excess, shift = ExactSum(cases, excess_fraction), ExactSum(cases, shift_fraction)
-    if not (excess.feasible and shift.feasible):
-        return None
-    return _Tests(excess.upper_tail(), shift.two_sided(), 0)
+    if excess.feasible and shift.feasible:
+        return _Tests(excess.upper_tail(), shift.two_sided(), 0)
+    return _Tests(
+        p_excess=tail_share(excess.sampled(draws, np.random.default_rng(seed))),
+        p_shift=tail_share(shift.sampled(draws, np.random.default_rng(seed)), two_sided=True),
+        draws=draws,
+    )
 
 
 def _counts(case: Pooled) -> BinaryCase:
@@ -298,16 +314,16 @@ def _labels(
 
 def _drawn_p(
     pooled: Sequence[Pooled],
-    tables: Sequence[Floats],
+    distance: Distance,
     labels: Callable[[Pooled], tuple[Floats, bool]],
     ordered: bool,
 ) -> _Tests:
     excess: Floats | float = 0.0
     shift: Floats | float = 0.0
     rows, exact = np.empty((0, 0)), False
-    for case, table in zip(pooled, tables, strict=True):
+    for case in pooled:
         rows, exact = labels(case)
-        excess = excess + excess_rows(rows, table)
+        excess = excess + excess_rows(rows, distances(case, distance))
         if ordered:
             shift = shift + shift_rows(rows, numbers_of(case))
     return _Tests(

@@ -23,6 +23,7 @@ class McNemar:
         c: pairs in which only the counterfactual acts.
         n_concordant: pairs in which both do the same.
         n_missing: pairs without both actions.
+        n_repeated: pairs beyond the first of their case; with any, the p-value is too small.
         p_value: exact and two-sided; None without a discordant pair.
         p_mid: the mid-p value, closer to its level and not guaranteed to keep it; None likewise.
     """
@@ -31,6 +32,7 @@ class McNemar:
     c: int
     n_concordant: int
     n_missing: int
+    n_repeated: int
     p_value: float | None
     p_mid: float | None
 
@@ -52,6 +54,7 @@ class McNemar:
             "n_discordant": self.n_discordant,
             "p_value": self.p_value,
             "p_mid": self.p_mid,
+            "n_repeated": self.n_repeated,
             "reason": self.reason,
         }
 
@@ -75,7 +78,9 @@ def mcnemar_exact(pairs: Iterable[Pair]) -> McNemar:
     >>> mcnemar_exact([]).reason
     'undefined: no discordant pair'
     """
-    signs = [signed_flip_value(pair) for pair in pairs]
+    listed = list(pairs)
+    signs = [signed_flip_value(pair) for pair in listed]
+    known = [pair.case_id for pair in listed if pair.flipped is not None]
     b, c = signs.count(-1), signs.count(1)
     p_value, p_mid = _binomial(b, c) if b + c else (None, None)
     return McNemar(
@@ -83,6 +88,7 @@ def mcnemar_exact(pairs: Iterable[Pair]) -> McNemar:
         c=c,
         n_concordant=signs.count(0),
         n_missing=signs.count(None),
+        n_repeated=len(known) - len(set(known)),
         p_value=p_value,
         p_mid=p_mid,
     )

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from functools import lru_cache
+from math import comb, lcm
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +31,8 @@ class BinaryCase:
     """The answers of one case to a yes or no: ones and sizes of both arms.
 
     >>> case = BinaryCase(ones_first=3, first=10, ones_second=8, second=10)
-    >>> case.lowest, case.highest
-    (1, 10)
+    >>> case.ones, case.lowest
+    (11, 1)
     """
 
     ones_first: int
@@ -50,11 +50,6 @@ class BinaryCase:
         """The fewest ones that can fall to the second arm."""
         return max(0, self.ones - self.first)
 
-    @property
-    def highest(self) -> int:
-        """The most."""
-        return min(self.second, self.ones)
-
 
 class ExactSum:
     """The null distribution of a sum over cases, on a lattice of fractions.
@@ -70,7 +65,8 @@ class ExactSum:
     """
 
     def __init__(self, cases: Sequence[BinaryCase], statistic: CaseStatistic) -> None:
-        self._tables = [_table(case, statistic) for case in cases]
+        self._cases = tuple(cases)
+        self._tables = [_table(case.ones, case.first, case.second, statistic) for case in cases]
         self._observed = sum(
             (statistic(c.ones_first, c.first, c.ones_second, c.second) for c in cases), Fraction(0)
         )
@@ -95,6 +91,15 @@ class ExactSum:
         distances = np.abs(np.arange(len(law)) + start)
         return _clipped(law[distances >= abs(int(self._observed * self._unit))])
 
+    def sampled(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Sums of random labellings, the observed one first: one draw for each case."""
+        sums = np.zeros(draws)
+        for case, (values, _) in zip(self._cases, self._tables, strict=True):
+            zeros = case.first + case.second - case.ones
+            ones = rng.hypergeometric(case.ones, zeros, case.second, size=draws)
+            sums += np.array([float(value) for value in values])[ones - case.lowest]
+        return np.concatenate([[float(self._observed)], sums])
+
     def _law(self) -> tuple[Floats, int]:
         law, start = np.ones(1), 0
         for values, chances in self._tables:
@@ -107,13 +112,16 @@ class ExactSum:
         return law, start
 
 
-def _table(case: BinaryCase, statistic: CaseStatistic) -> tuple[list[Fraction], list[float]]:
-    seconds = range(case.lowest, case.highest + 1)
-    values = [statistic(case.ones - k, case.first, k, case.second) for k in seconds]
-    chances = stats.hypergeom.pmf(
-        np.array(seconds), case.first + case.second, case.ones, case.second
-    )
-    return values, [float(chance) for chance in chances]
+@lru_cache(maxsize=4096)
+def _table(
+    ones: int, first: int, second: int, statistic: CaseStatistic
+) -> tuple[tuple[Fraction, ...], tuple[float, ...]]:
+    """What a case can add, and the chances, by the ones that fall to the second arm."""
+    counts = range(max(0, ones - first), min(second, ones) + 1)
+    ways = [comb(second, k) * comb(first, ones - k) for k in counts]
+    total = comb(first + second, ones)
+    values = tuple(statistic(ones - k, first, k, second) for k in counts)
+    return values, tuple(way / total for way in ways)
 
 
 def _span(values: Sequence[Fraction], unit: int) -> int:

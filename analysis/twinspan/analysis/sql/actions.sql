@@ -53,7 +53,7 @@ told AS (
     FROM spans
     WHERE span_type = 'node'
       AND action_fields IS NOT NULL
-      AND coalesce(node_outcome, 'ok') NOT IN ('error', 'retried', 'cancelled')
+      AND (node_outcome IS NULL OR node_outcome IN ('ok', 'halted'))
 ),
 latest AS (
     SELECT run_id, step, field, arg_max(value, start_unix_nano) AS value

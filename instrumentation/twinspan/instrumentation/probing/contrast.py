@@ -20,6 +20,9 @@ Control = Literal["sham", "rare_token", "neutral_edit"]
 
 ContrastKind = Literal["attribute_swap", "proxy_swap", "sham", "rare_token", "neutral_edit"]
 
+SCREEN: Final = "screen"
+"""The contrast in which all axes are swapped at once: cheap, and blind to effects that cancel."""
+
 CONTROLS: Final[tuple[Control, ...]] = get_args(Control)
 
 _MAKERS: Final = {"sham": sham, "rare_token": rare_token}

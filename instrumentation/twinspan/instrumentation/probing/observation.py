@@ -33,6 +33,7 @@ class ProbedNode:
         superstep: its superstep.
         weight: blast radius, the graph's largest being 1; None without a collector.
         share: blast radius as a share of the graph's.
+        rate: probability with which the node was probed.
         parent: context of the span the sets hang under.
         baseline_span_id: the node's own span, 16 hex characters.
         extra: further attributes of every set, such as the intervention it re-measures.
@@ -44,6 +45,7 @@ class ProbedNode:
     superstep: int
     weight: float | None
     share: float | None
+    rate: float = 1.0
     parent: Context
     baseline_span_id: str
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -105,6 +107,7 @@ class SetObserver:
                 c.SUPERSTEP_INDEX: probed.superstep,
                 c.NODE_WEIGHT: probed.weight,
                 c.NODE_WEIGHT_SHARE: probed.share,
+                c.PROBE_SAMPLING_RATE: probed.rate,
                 c.PROBE_AXIS: axis,
                 c.PROBE_BASELINE_SPAN: probed.baseline_span_id,
                 **attributes,
@@ -156,11 +159,23 @@ class SetObserver:
         """The keyed hash of a payload, or None without a run."""
         return None if self._hasher is None else self._hasher(payload)
 
-    def close_probes(self, drawn: Sequence[Drawn], score: BiasScore | None) -> None:
-        """End the samples' spans with the times at which they really ended."""
+    def close_probes(
+        self,
+        drawn: Sequence[Drawn],
+        score: BiasScore | None,
+        *,
+        of: Sequence[Drawn] | None = None,
+    ) -> None:
+        """End the samples' spans with the times at which they really ended.
+
+        Args:
+            drawn: the samples whose spans belong to this set.
+            score: the set's score.
+            of: all samples that were scored, reference included; `drawn` if None.
+        """
         if self._run is None:
             return
-        distances = _distance_to_reference(drawn, score)
+        distances = _distance_to_reference(drawn if of is None else of, score)
         for item in drawn:
             if item.span is None:
                 continue

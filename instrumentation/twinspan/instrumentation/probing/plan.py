@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,8 @@ class Sample:
 
     Attributes:
         arm: `standard` and `null_resample` together are the reference, `counterfactual` the twin.
+        contrast: label of the contrast that a counterfactual sample belongs to; '' for the
+            reference, which serves all.
         replicate: number within the arm, from 0.
         position: place in the interleaved order, from 0.
         block: block of the restricted design, from 0.
@@ -28,6 +31,7 @@ class Sample:
     """
 
     arm: str
+    contrast: str
     replicate: int
     position: int
     block: int
@@ -46,42 +50,57 @@ def derive_seed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
-def _blocks(reference: int, counterfactual: int) -> Iterator[list[str]]:
-    """Arms spread evenly: a drift of the node over time then meets both alike."""
+def _blocks(
+    reference: int, counterfactual: int, contrasts: Sequence[str]
+) -> Iterator[list[str | None]]:
+    """Arms spread evenly: a drift of the node over time then meets all alike.
+
+    A reference sample is None, a counterfactual one the label of its contrast.
+    """
     drawn = 0
     for block in range(counterfactual):
         upto = round((block + 1) * reference / counterfactual)
-        yield ["reference"] * (upto - drawn) + [COUNTERFACTUAL]
+        yield [*[None] * (upto - drawn), *contrasts]
         drawn = upto
 
 
-def plan_samples(*, reference: int, counterfactual: int, seed: int) -> tuple[Sample, ...]:
+def plan_samples(
+    *, reference: int, counterfactual: int, seed: int, contrasts: Sequence[str] = ("",)
+) -> tuple[Sample, ...]:
     """Interleave the arms in blocks, shuffled within each block.
 
     The reference's first half is the baseline (`standard`), the rest `null_resample`; one law,
     two names, so that the baseline can be tested against its own re-samples.
+
+    Args:
+        reference: reference samples, which serve all contrasts.
+        counterfactual: samples of each contrast.
+        seed: seed of the order and of every sample's wording.
+        contrasts: labels of the contrasts.
 
     >>> [s.arm for s in plan_samples(reference=4, counterfactual=2, seed=1)].count("standard")
     2
     """
     order = random.Random(seed)
     samples: list[Sample] = []
-    counts = dict.fromkeys((STANDARD, NULL_RESAMPLE, COUNTERFACTUAL), 0)
+    counts: Counter[tuple[str, str]] = Counter()
     half = (reference + 1) // 2
-    for block, arms in enumerate(_blocks(reference, counterfactual)):
-        order.shuffle(arms)
-        for arm in arms:
-            if arm != COUNTERFACTUAL:
-                arm = STANDARD if counts[STANDARD] < half else NULL_RESAMPLE
+    for block, labels in enumerate(_blocks(reference, counterfactual, contrasts)):
+        order.shuffle(labels)
+        for label in labels:
+            arm, contrast = COUNTERFACTUAL, label or ""
+            if label is None:
+                arm = STANDARD if counts[STANDARD, ""] < half else NULL_RESAMPLE
             position = len(samples)
             samples.append(
                 Sample(
                     arm=arm,
-                    replicate=counts[arm],
+                    contrast=contrast,
+                    replicate=counts[arm, contrast],
                     position=position,
                     block=block,
                     seed=derive_seed(seed, "sample", position),
                 )
             )
-            counts[arm] += 1
+            counts[arm, contrast] += 1
     return tuple(samples)

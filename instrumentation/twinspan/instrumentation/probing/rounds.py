@@ -142,7 +142,7 @@ class ProbePlan:
         screen: a first round in which all axes are swapped together.
         screen_bar: what the screen's e-value must reach for the per-axis rounds to begin.
         audit_rate: share of nodes that are probed on every axis even if screened out, in
-            [0, 1]; see :func:`~twinspan.collector.allocation.uniform_draw`.
+            [0, 1]; see :func:`~twinspan.instrumentation.probing.budget.uniform_draw`.
 
     Raises:
         ConfigurationError: the bars do not fit the rounds, or a number is out of range.

@@ -1,0 +1,216 @@
+"""The verdict on everything that was recorded, in plain sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from twinspan.analysis.floors import POOLED
+from twinspan.analysis.report.facts import Audit, Counts, RunRow, RunStory, Score, Verdict
+from twinspan.analysis.report.wording import interval, many, number, percent, spoken
+from twinspan.analysis.trail_records import Breach, Contribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A verdict, its headline, and the sentences under it."""
+
+    verdict: Verdict
+    headline: str
+    sentences: tuple[str, ...]
+
+
+def summary_of(
+    rows: Sequence[RunRow], counts: Counts, stories: Sequence[RunStory], audit: Audit | None
+) -> Summary:
+    """What is to be said first."""
+    verdict = _verdict(rows)
+    sentences = [
+        *_hole_sentences(rows),
+        *_breach_sentences(counts, stories),
+        *_quiet_sentences(counts, stories),
+        *_audit_sentences(audit),
+    ]
+    return Summary(
+        verdict=verdict,
+        headline=_headline(verdict, rows, counts, audit),
+        sentences=tuple(sentences),
+    )
+
+
+def _verdict(rows: Sequence[RunRow]) -> Verdict:
+    """Holes in the record come first: with them nothing is clear."""
+    found = {row.verdict for row in rows}
+    if "incomplete" in found:
+        return "incomplete"
+    if "flagged" in found or any(row.breaches for row in rows):
+        return "flagged"
+    return "clear" if "clear" in found else "inconclusive"
+
+
+def _headline(verdict: Verdict, rows: Sequence[RunRow], counts: Counts, audit: Audit | None) -> str:
+    if verdict == "incomplete":
+        broken = sum(row.check.verdict == "mismatch" for row in rows)
+        if broken:
+            return f"The record of {many(broken, 'run')} does not add up: do not rely on it."
+        holes = sum(row.verdict == "incomplete" for row in rows)
+        return (
+            f"The record of {many(holes, 'run')} is incomplete: nothing here can be called clear."
+        )
+    if verdict == "flagged":
+        return _flagged_headline(rows, counts)
+    if verdict == "clear":
+        return "No payload had to be stopped in what was measured."
+    if audit is not None:
+        return "No agent was probed; repeated runs show how stable its actions are."
+    return "Nothing was measured, so nothing can be said about bias."
+
+
+def _flagged_headline(rows: Sequence[RunRow], counts: Counts) -> str:
+    where = many(sum(row.breaches > 0 for row in rows), "run")
+    what = many(counts.breaches, "biased payload")
+    if not counts.enforced:
+        return f"{what} in {where} would have been stopped (shadow mode: all went on)."
+    if counts.enforced < counts.breaches:
+        return f"{what} in {where}: {counts.enforced} stopped, the others only told (shadow mode)."
+    return (
+        f"{what} in {where} {'was' if counts.breaches == 1 else 'were'} stopped before being read."
+    )
+
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+def _hole_sentences(rows: Sequence[RunRow]) -> Iterator[str]:
+    kinds = Counter(row.check.verdict for row in rows)
+    if kinds["mismatch"]:
+        yield (
+            f"In {many(kinds['mismatch'], 'run')} a number does not follow from the raw spans, or a "
+            "decision was altered or removed; see the verification below."
+        )
+    if kinds["incomplete"]:
+        yield f"In {many(kinds['incomplete'], 'run')} spans are missing; what they said is unknown."
+
+
+# --- breaches -------------------------------------------------------------------------------------
+
+
+def _breach_sentences(counts: Counts, stories: Sequence[RunStory]) -> Iterator[str]:
+    for story in stories[:1]:
+        for breach in story.breaches.items[:1]:
+            yield from breach_sentences(breach, story.scores.items)
+    if counts.breaches > 1:
+        yield f"This is the gravest of {many(counts.breaches, 'breach', 'breaches')}; all are below."
+
+
+def breach_sentences(breach: Breach, scores: Sequence[Score]) -> Iterator[str]:
+    """A breach in plain words: what was seen, what was done, what came of it."""
+    worst = worst_of(breach)
+    if worst is not None:
+        yield _seen(worst, scores)
+    yield _stopped(breach)
+    for each in breach.interventions:
+        yield _repaired(each.strategy, each.node, each.outcome, each.score_before, each.score_after)
+
+
+def worst_of(breach: Breach) -> Contribution | None:
+    """The contribution that a breach is about."""
+    named = [
+        each
+        for each in breach.contributions
+        if (each.node, each.axis) == (breach.node, breach.axis)
+    ]
+    return next(iter([*named, *breach.contributions]), None)
+
+
+def _seen(worst: Contribution, scores: Sequence[Score]) -> str:
+    score = next((each for each in scores if each.span_id == worst.span_id), None)
+    excess = f"{number(worst.delta)} ({interval(worst.ci_low, worst.ci_high)})"
+    if score is None or score.cross is None or score.floor is None or score.estimator != "action":
+        return (
+            f"{worst.node} reacts to {worst.axis}: its answers differ across the swap by "
+            f"{excess} more than among repeated runs."
+        )
+    return (
+        f"{worst.node} reacts to {worst.axis}: exchanging it on the same payload gave a different "
+        f"answer in {percent(score.cross)} of comparisons, against {percent(score.floor)} among "
+        f"repeated runs; the excess is {excess}."
+    )
+
+
+def _stopped(breach: Breach) -> str:
+    decision = breach.decision
+    edges = ", ".join(breach.edges) or "an edge that is not named"
+    verb = {"halt": "stopped", "reroute": "rerouted", "escalate": "handed to a person"}
+    did = verb.get(decision.decision, decision.decision)
+    why = f" ({spoken(decision.reason)})" if decision.reason else ""
+    if decision.enforced is False:
+        return f"In shadow mode the payload went on; it would have been {did} at {edges}{why}."
+    return f"The payload was {did} at {edges}{why}, before its consumer read it."
+
+
+def _repaired(
+    strategy: str | None,
+    node: str | None,
+    outcome: str | None,
+    before: float | None,
+    after: float | None,
+) -> str:
+    what = f"A repair by {spoken(strategy)}" if strategy else "A repair"
+    where = f" of {node}" if node else ""
+    if after is None:
+        again = "it was not measured again"
+    else:
+        again = f"measured again, the excess went from {number(before)} to {number(after)}"
+    ended = f": {spoken(outcome)}" if outcome else ", its outcome is not recorded"
+    return f"{what}{where}{ended}; {again}."
+
+
+# --- no breach ------------------------------------------------------------------------------------
+
+
+def _quiet_sentences(counts: Counts, stories: Sequence[RunStory]) -> Iterator[str]:
+    if not counts.probe_sets:
+        return
+    yield (
+        f"{many(counts.probe_sets, 'probe set')} made {many(counts.calls, 'run')} of nodes; "
+        f"{counts.scored:,} gave a score and {counts.above_floor:,} of these say that a node reacts."
+    )
+    if counts.breaches:
+        return
+    limits = [
+        (point.monitor, point.monitor_limit)
+        for story in stories
+        for point in story.points.items
+        if point.monitor is not None and point.monitor_limit is not None
+    ]
+    if limits:
+        monitor, limit = max(limits, key=lambda each: each[0] / each[1])
+        yield f"The evidence M reached {number(monitor)} at most; {number(limit)} would have halted."
+
+
+# --- audits ---------------------------------------------------------------------------------------
+
+
+def _audit_sentences(audit: Audit | None) -> Iterator[str]:
+    if audit is None:
+        return
+    pooled = next((row for row in audit.floors.items if row.action == POOLED), None)
+    if pooled is not None and pooled.floor is not None:
+        yield (
+            f"Two runs of the same case disagree in {percent(pooled.floor)} of comparisons "
+            f"({percent(pooled.ci_low)} to {percent(pooled.ci_high)}): a difference between groups "
+            "that is no larger means nothing."
+        )
+    over = [
+        each
+        for each in audit.disparities.items
+        if each.p_adjusted is not None and each.p_adjusted <= 0.05
+    ]
+    if audit.disparities.total:
+        yield (
+            f"{len(over):,} of {many(audit.disparities.total, 'comparison')} with the reference "
+            f"condition {'lies' if len(over) == 1 else 'lie'} beyond the floor (p adjusted for all "
+            "of them at most 0.05)."
+        )

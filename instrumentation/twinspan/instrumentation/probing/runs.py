@@ -1,0 +1,67 @@
+"""Runs a node on the samples of a probe: bounded, timed, tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from typing import Any
+
+from opentelemetry import context as otel_context
+
+from twinspan.instrumentation.divergence import Outcome
+from twinspan.instrumentation.errors import SideEffectBlocked
+from twinspan.instrumentation.probing.answers import outcome_of
+from twinspan.instrumentation.probing.guard import inside_probe
+from twinspan.instrumentation.probing.observation import Drawn, SetObserver, now
+from twinspan.instrumentation.probing.setup import ProbeSetup
+
+
+class NodeRuns:
+    """The runs of one probe's node."""
+
+    def __init__(self, setup: ProbeSetup) -> None:
+        self._setup = setup
+        self._limit = asyncio.Semaphore(setup.options.concurrency)
+
+    async def draw(self, observer: SetObserver, label: str, item: Drawn) -> None:
+        """Run the node on one rendering, in its turn, and note what came."""
+        async with self._limit:
+            context = observer.open_probe(label, item)
+            token = None if context is None else otel_context.attach(context)
+            try:
+                await self._attempt(observer, item)
+            finally:
+                item.ended = now()
+                if token is not None:
+                    otel_context.detach(token)
+
+    async def _attempt(self, observer: SetObserver, item: Drawn) -> None:
+        options = self._setup.options
+        for attempt in range(options.retries + 1):
+            if attempt and not self._setup.budget.take(1):
+                return
+            item.calls += 1
+            try:
+                answer = await asyncio.wait_for(
+                    self._invoke(item), timeout=options.timeout
+                )
+                item.outcome = outcome_of(answer, options.outcome)
+                item.output_hash = observer.hash(item.outcome)
+                item.status, item.error = "ok", None
+                return
+            except TimeoutError as error:
+                item.status, item.error = "timeout", error
+            except Exception as error:
+                item.status, item.error = "error", error
+                item.outcome = Outcome.error(type(error).__qualname__)
+                if isinstance(error, SideEffectBlocked):
+                    return
+
+    async def _invoke(self, item: Drawn) -> Any:
+        setup = self._setup
+        frame = setup.frame
+        mark = nullcontext() if frame is None else inside_probe(frame.of_arm(item.sample.arm))
+        with mark:
+            if setup.is_async:
+                return await setup.node(item.rendering.payload)
+            return await asyncio.to_thread(setup.node, item.rendering.payload)

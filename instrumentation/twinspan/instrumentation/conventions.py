@@ -210,7 +210,7 @@ SUPERSTEP_NODES: Final = _key(
 # --- a probe set: one node on one axis -----------------------------------------------------
 
 PROBE_DECISION: Final = _key(
-    "twinspan.probe.decision", "string", "probed, screened, sampled_out, budget or exempt"
+    "twinspan.probe.decision", "string", "probed, screened, sampled_out, budget, no_op or exempt"
 )
 PROBE_SAMPLING_RATE: Final = _key(
     "twinspan.probe.sampling.rate", "double", "probability with which the node was probed"

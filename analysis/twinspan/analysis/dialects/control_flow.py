@@ -18,8 +18,12 @@ _MEANINGS: Final = {
 }
 """How a node ended that raised one of these. None of them is a failure."""
 
-_BROKEN_STREAM: Final = "_OTHER"
-"""What the official instrumentation calls the end of a stream that nobody read to its end."""
+_OTHER: Final = "_OTHER"
+"""The conventions' word for a failure without a name."""
+
+_OFFICIAL: Final = "opentelemetry.instrumentation.genai"
+"""Scope of the official instrumentations, which use that word for a stream nobody read to its
+end."""
 
 _FIRST_WORD: Final = re.compile(r"[\w.]+")
 
@@ -44,9 +48,9 @@ def outcome_of(span: ForeignSpan) -> tuple[str, str | None]:
             return meaning, None
     if span.status != "ERROR":
         return "ok", None
-    if raised == _BROKEN_STREAM:
+    if raised == _OTHER and span.scope_name.startswith(_OFFICIAL):
         return "cancelled", None
-    return "error", raised or "unknown"
+    return "error", raised or _OTHER
 
 
 def _first_word(message: str | None) -> str | None:

@@ -39,7 +39,8 @@ class ForeignSpan:
         error_type: the attribute `error.type`.
         exception: type of the last exception event.
         span_type: set on spans of our own.
-        run_id: set on spans of our own, and on those that we stamped.
+        run_id: set on spans of our own, and on those that we stamped; so is `task_id`.
+        node_id: set on spans of our own.
     """
 
     trace_id: str
@@ -56,6 +57,7 @@ class ForeignSpan:
     span_type: str | None = None
     run_id: str | None = None
     task_id: str | None = None
+    node_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,18 @@ class Reading:
     output_tokens: int | None = None
     conversation: str | None = None
     garbled: int = 0
+
+
+_RANKS: Final = {"OpenInference": 0, "OpenInference agents": 0, "Traceloop": 1, "GenAI": 2}
+
+
+def rank_of(reading: Reading) -> int:
+    """Which of several dialects in one trace is believed: the lowest.
+
+    >>> rank_of(Reading(dialect="OpenInference")) < rank_of(Reading(dialect="GenAI"))
+    True
+    """
+    return _RANKS[reading.dialect]
 
 
 class Dialect(Protocol):
@@ -201,15 +215,15 @@ def payload(value: object) -> Payload | None:
     try:
         plain = _settled(value)
         written = canonical(plain)
+        return Payload(
+            hash=_HASHER.of_text(written),
+            size=len(written),
+            fields=_fields(plain),
+            jumps=_jumps(plain),
+            names=_named(plain),
+        )
     except RecursionError:
         return None
-    return Payload(
-        hash=_HASHER.of_text(written),
-        size=len(written),
-        fields=_fields(plain),
-        jumps=_jumps(plain),
-        names=_named(plain),
-    )
 
 
 def _settled(value: object) -> object:
@@ -228,11 +242,17 @@ def _settled(value: object) -> object:
 
 
 def _fields(value: object) -> Mapping[str, str]:
+    """The short scalar fields of an object; of a command those of its update, and where it goes."""
     if not isinstance(value, dict):
         return {}
+    items = cast("dict[str, object]", value)
+    if items.keys() >= _COMMAND:
+        update = items["update"]
+        inner = cast("dict[str, object]", update) if isinstance(update, dict) else {}
+        items = {**inner, "goto": items["goto"]}
     return {
         name: json_text(item)
-        for name, item in cast("dict[str, object]", value).items()
+        for name, item in items.items()
         if isinstance(item, bool | int | float)
         or (isinstance(item, str) and len(item) <= LONGEST_FIELD)
     }

@@ -31,8 +31,7 @@ class GenAI:
 
     def read(self, span: ForeignSpan, attributes: Attributes) -> Reading:
         """What the span means."""
-        operation = attributes.get(c.GEN_AI_OPERATION)
-        role = _role(operation)
+        role = _role(text(attributes.get(c.GEN_AI_OPERATION)))
         name = text(attributes.get(c.GEN_AI_WORKFLOW_NAME)) or text(
             attributes.get(c.GEN_AI_AGENT_NAME)
         )
@@ -55,7 +54,7 @@ class GenAI:
         )
 
 
-def _role(operation: object) -> Role:
+def _role(operation: str | None) -> Role:
     if operation == c.SPAN_RUN:
         return "graph"
     if operation == c.SPAN_AGENT:

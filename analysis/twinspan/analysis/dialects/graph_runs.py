@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from twinspan.analysis.dialects.foreign import ForeignSpan
+from twinspan.analysis.dialects.foreign import ForeignSpan, rank_of
+from twinspan.analysis.dialects.matching import Interval, same
 from twinspan.analysis.dialects.span_tree import SpanTree, Told
 
 
@@ -86,18 +87,11 @@ class GraphRuns:
 
     def _merge(self) -> None:
         """Make one run of those that different dialects tell side by side."""
-        roots = sorted(self.roots, key=lambda each: (each.span.start, each.span.span_id))
-        last: dict[tuple[object, ...], Told] = {}
-        same: dict[str, Told] = {}
-        for root in roots:
-            key = (root.span.parent_span_id, _name(root))
-            before = last.get(key)
-            if before is not None and _dialect(before) != _dialect(root) and _meet(before, root):
-                same[root.span.span_id] = before
-            else:
-                last[key] = root
-        for span_id, root in self._begins.items():
-            self._begins[span_id] = same.get(root.span.span_id, root)
+        roots = {each.span.span_id: each for each in self.roots}
+        one = same([_interval(each) for each in roots.values()])
+        self._begins = {
+            span_id: roots[one[root.span.span_id]] for span_id, root in self._begins.items()
+        }
 
 
 def run_id_of(root: ForeignSpan) -> str:
@@ -109,9 +103,12 @@ def _name(told: Told) -> str | None:
     return told.reading.graph if told.reading else None
 
 
-def _dialect(told: Told) -> str | None:
-    return told.reading.dialect if told.reading else None
-
-
-def _meet(one: Told, other: Told) -> bool:
-    return one.span.start <= other.span.end and other.span.start <= one.span.end
+def _interval(root: Told) -> Interval:
+    span = root.span
+    return Interval(
+        span_id=span.span_id,
+        rank=0 if root.reading is None else rank_of(root.reading),
+        start=span.start,
+        end=span.end,
+        place=(span.parent_span_id or "", _name(root) or ""),
+    )

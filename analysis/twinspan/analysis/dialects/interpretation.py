@@ -114,6 +114,7 @@ _FACTS: Final = (
     "span_type",
     "run_id",
     "node_task_id",
+    "node_id",
 )
 
 _IS_FOREIGN: Final = """span_type IS NULL AND (
@@ -267,6 +268,7 @@ def _told(row: Sequence[Any], source: str, problems: Problems) -> Told:
         span_type=facts["span_type"],
         run_id=facts["run_id"],
         task_id=facts["node_task_id"],
+        node_id=facts["node_id"],
     )
     if rest is None:
         return Told(span=span)

@@ -9,7 +9,7 @@ from typing import Final
 from twinspan.analysis.dialects.foreign import ForeignSpan, Reading
 
 DEEPEST: Final = 256
-"""Parents that are followed: no program nests deeper, and a ring of parents has an end."""
+"""Parents that are followed: no program nests deeper, and a ring of parents ends here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from twinspan.analysis.dialects.control_flow import outcome_of
-from twinspan.analysis.dialects.foreign import Reading
+from twinspan.analysis.dialects.foreign import Reading, rank_of
 from twinspan.analysis.dialects.graph_runs import GraphRuns
 from twinspan.analysis.dialects.langgraph_steps import Execution, Place, ScopeSteps, place_of
 from twinspan.analysis.dialects.sequences import Placed, Turn, placed
 from twinspan.analysis.dialects.span_tree import SpanTree, Told
-
-_RANKS = {"OpenInference": 0, "OpenInference agents": 0, "Traceloop": 1, "GenAI": 2}
-
-
-def rank_of(reading: Reading) -> int:
-    """Which of several dialects in one trace is believed: the lowest."""
-    return _RANKS[reading.dialect]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,14 +105,20 @@ class Steps:
     def _place(self, told: Told, reading: Reading) -> Place:
         if reading.namespace is not None:
             return place_of(reading.namespace)
-        name = reading.node or told.span.name
-        task = told.span.span_id
+        names = [reading.node or told.span.name]
+        scope: str | None = None
         for each in self._tree.above(told):
             holder = each.reading
-            if holder is not None and each.is_step and rank_of(holder) == rank_of(reading):
-                above = self._place(each, holder)
-                return Place(node=f"{above.node}/{name}", task=task, scope=above.task)
-        return Place(node=name, task=task, scope="")
+            if holder is None or not each.is_step or rank_of(holder) != rank_of(reading):
+                continue
+            if holder.namespace is not None:
+                above = place_of(holder.namespace)
+                names.append(above.node)
+                scope = above.task if scope is None else scope
+                break
+            names.append(holder.node or each.span.name)
+            scope = each.span.span_id if scope is None else scope
+        return Place(node="/".join(reversed(names)), task=told.span.span_id, scope=scope or "")
 
     def _choose(self, steps: Sequence[Step]) -> list[Step]:
         """The steps of one dialect in each scope."""

@@ -6,20 +6,33 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from twinspan.analysis.dialects.foreign import Reading
+from twinspan.analysis.dialects.foreign import Reading, rank_of
 from twinspan.analysis.dialects.graph_runs import GraphRuns, run_id_of
-from twinspan.analysis.dialects.model_calls import ModelCall, once
+from twinspan.analysis.dialects.matching import Interval, same
 from twinspan.analysis.dialects.span_tree import SpanTree, Told
-from twinspan.analysis.dialects.steps import Steps, rank_of
+from twinspan.analysis.dialects.steps import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCall:
-    """One call of a model as the dialect told it that is believed."""
+    """One call of a model as one dialect tells it, in its run and execution where known."""
 
     told: Told
     reading: Reading
-    call: ModelCall
+    run_id: str | None
+    task_id: str | None
+
+    @property
+    def interval(self) -> Interval:
+        """When and where it was."""
+        span = self.told.span
+        return Interval(
+            span_id=span.span_id,
+            rank=rank_of(self.reading),
+            start=span.start,
+            end=span.end,
+            place=(self.run_id, self.task_id),
+        )
 
 
 class TracedCalls:
@@ -32,16 +45,21 @@ class TracedCalls:
 
     Attributes:
         kept: each call once.
-        ignored: calls that another dialect tells too, as (dialect, dialect believed first).
+        ignored: calls that another dialect tells too, as (dialect, dialect that is believed).
     """
 
     def __init__(self, tree: SpanTree, runs: GraphRuns, steps: Steps) -> None:
         self._tree = tree
         self._runs = runs
         self._steps = steps
-        told = {each.call.span_id: each for each in self._outermost()}
-        self.kept = [told[call.span_id] for call in once([each.call for each in told.values()])]
-        self.ignored = _ignored(told, self.kept)
+        told = {each.told.span.span_id: each for each in self._outermost()}
+        believed = same([each.interval for each in told.values()])
+        self.kept = [each for span_id, each in told.items() if believed[span_id] == span_id]
+        self.ignored = Counter(
+            (each.reading.dialect, told[believed[span_id]].reading.dialect)
+            for span_id, each in told.items()
+            if believed[span_id] != span_id
+        )
 
     def _outermost(self) -> Iterator[TracedCall]:
         """Calls that are not part of another: a client's own span inside a framework's."""
@@ -51,26 +69,16 @@ class TracedCalls:
                 continue
             above = list(self._tree.above(told))
             if not any(each.reading and each.reading.role == "llm" for each in above):
-                yield TracedCall(told=told, reading=reading, call=self._call(told, reading, above))
+                yield self._call(told, reading, [told, *above])
 
-    def _call(self, told: Told, reading: Reading, above: list[Told]) -> ModelCall:
+    def _call(self, told: Told, reading: Reading, around: list[Told]) -> TracedCall:
+        """A call; what our own spans around it say comes before what the dialect says."""
         root = self._runs.root_of(told)
-        ours = next((each.span.run_id for each in (told, *above) if each.span.run_id), None)
-        return ModelCall(
-            span_id=told.span.span_id,
-            rank=rank_of(reading),
-            start=told.span.start,
-            end=told.span.end,
-            run_id=ours or (run_id_of(root.span) if root else None),
-            task_id=told.span.task_id or self._steps.task_of(told),
+        run_id = next((each.span.run_id for each in around if each.span.run_id), None)
+        task_id = next((each.span.task_id for each in around if each.span.task_id), None)
+        return TracedCall(
+            told=told,
+            reading=reading,
+            run_id=run_id or (run_id_of(root.span) if root else None),
+            task_id=task_id or self._steps.task_of(told),
         )
-
-
-def _ignored(told: dict[str, TracedCall], kept: list[TracedCall]) -> Counter[tuple[str, str]]:
-    counted = {each.call.span_id for each in kept}
-    first = min(kept, key=lambda each: each.call.rank, default=None)
-    return Counter(
-        (each.reading.dialect, first.reading.dialect)
-        for span_id, each in told.items()
-        if first is not None and span_id not in counted
-    )

@@ -50,7 +50,7 @@ class Traceloop:
             if key.startswith(_METADATA)
         }
         namespace = namespace_of(metadata, span.span_id)
-        operation = attributes.get(c.GEN_AI_OPERATION)
+        operation = text(attributes.get(c.GEN_AI_OPERATION))
         role = _role(attributes, operation, namespace)
         keeps = role in {"step", "graph"}
         output = _captured(reader, attributes, "output") if keeps else None
@@ -84,10 +84,10 @@ class Traceloop:
         )
 
 
-def _role(attributes: Attributes, operation: object, namespace: str | None) -> Role:
-    if operation in LLM_OPERATIONS or attributes.get("llm.request.type") in LLM_OPERATIONS:
+def _role(attributes: Attributes, operation: str | None, namespace: str | None) -> Role:
+    if operation in LLM_OPERATIONS or text(attributes.get("llm.request.type")) in LLM_OPERATIONS:
         return "llm"
-    kind = attributes.get("traceloop.span.kind")
+    kind = text(attributes.get("traceloop.span.kind"))
     if kind in {"task", "agent"} and namespace is not None:
         return "step"
     if kind == "workflow" or (kind is None and operation == c.SPAN_AGENT):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from twinspan.analysis.dialects.control_flow import outcome_of
-from twinspan.analysis.dialects.foreign import Payload
+from twinspan.analysis.dialects.foreign import Payload, payload
 from twinspan.analysis.dialects.graph_runs import GraphRuns, run_id_of
 from twinspan.analysis.dialects.span_tree import SpanTree, Told
 from twinspan.analysis.dialects.steps import Origin, Step, Steps
@@ -48,6 +48,11 @@ class TraceReading:
         self._steps = Steps(tree, self._runs)
         self._calls = TracedCalls(tree, self._runs, self._steps)
         self._is_own = any(each.span.span_type in {"run", "node"} for each in told)
+        self._own_nodes = {
+            each.span.task_id: each.span.node_id
+            for each in told
+            if each.span.task_id and each.span.node_id
+        }
         self._was_read = any(_is_ours(each) for each in told)
 
     @property
@@ -65,6 +70,7 @@ class TraceReading:
         if not self._is_own:
             yield from self._graph_rows()
         nodes = {step.place.task: step.place.node for step in self._steps.kept}
+        nodes |= self._own_nodes
         for call in self._calls.kept:
             yield _call_row(call, nodes)
 
@@ -74,7 +80,7 @@ class TraceReading:
             by_run.setdefault(step.run_id, []).append(step)
         origins = self._steps.origins()
         holders = {step.place.scope.partition("|")[0] for step in self._steps.kept}
-        calling = {each.call.task_id for each in self._calls.kept}
+        calling = {each.task_id for each in self._calls.kept}
         for steps in by_run.values():
             for number, step in enumerate(steps):
                 yield _node_row(step, origins[step.run_id, step.place.task]) | {
@@ -87,20 +93,20 @@ class TraceReading:
     def _run_row(self, root: Told, steps: Sequence[Step]) -> Row:
         run_id = run_id_of(root.span)
         readings = [each.reading for each in self._runs.members(root) if each.reading]
+        graph = _first(each.graph for each in readings)
         given = _first(each.input for each in readings)
         outcome, error = outcome_of(root.span)
         if outcome == "ok" and "interrupted" in _last_outcomes(steps):
             outcome = "interrupted"
-        models = {each.reading.model for each in self._calls.kept if each.call.run_id == run_id}
+        models = {each.reading.model for each in self._calls.kept if each.run_id == run_id}
         return _of(root) | {
             "span_type": "run",
             "run_id": run_id,
             "audit_seq": len(steps),
-            "gen_ai_agent_name": _first(each.graph for each in readings),
+            "gen_ai_agent_name": graph,
             "gen_ai_conversation_id": _first(each.conversation for each in readings),
             "gen_ai_request_model": models.pop() if len(models) == 1 else None,
-            # Runs of one graph on one input are each other's replicates.
-            "case_id": given.hash if given else None,
+            "case_id": _case(graph, given),
             "graph_nodes": _first(list(each.nodes) for each in readings),
             "graph_edges": [edge_name(*edge) for edge in self._steps.static.get((run_id, ""), ())]
             or None,
@@ -180,10 +186,10 @@ def _handed_on(output: Payload | None) -> Row:
     }
 
 
-def _call_row(traced: TracedCall, nodes: dict[str, str]) -> Row:
-    reading, call = traced.reading, traced.call
-    _, error = outcome_of(traced.told.span)
-    return _of(traced.told) | {
+def _call_row(call: TracedCall, nodes: dict[str, str]) -> Row:
+    reading = call.reading
+    _, error = outcome_of(call.told.span)
+    return _of(call.told) | {
         "span_type": LLM_CALL,
         "run_id": call.run_id,
         "node_id": nodes.get(call.task_id or ""),
@@ -194,8 +200,16 @@ def _call_row(traced: TracedCall, nodes: dict[str, str]) -> Row:
         "gen_ai_usage_input_tokens": reading.input_tokens,
         "gen_ai_usage_output_tokens": reading.output_tokens,
         "error_type": error,
-        "status_code": _status(traced.told, error),
+        "status_code": _status(call.told, error),
     }
+
+
+def _case(graph: str | None, given: Payload | None) -> str | None:
+    """Runs of one graph on one input are each other's replicates."""
+    if given is None:
+        return None
+    together = payload([graph, given.hash])
+    return together.hash if together else None
 
 
 def _last_outcomes(steps: Sequence[Step]) -> set[str]:

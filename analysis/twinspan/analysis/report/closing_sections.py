@@ -112,12 +112,19 @@ def _run_row(row: RunRow, jaeger: str | None) -> Sequence[object]:
         identifier(row.run_id),
         row.graph or NOTHING,
         chip(row.verdict),
-        chip(row.check.verdict),
+        _record(row),
         f"{row.breaches:,}",
         number(row.peak_fast),
         number(row.peak_monitor),
         trace_link(row.trace_id, jaeger),
     )
+
+
+def _record(row: RunRow) -> Html:
+    """A record that states no number is whole, which is less than verified."""
+    if row.check.verdict == "verified" and not row.check.checked:
+        return tag("span", "complete, no scores", class_="chip")
+    return join(chip(row.check.verdict), tag("small", f" {row.check.checked:,} numbers"))
 
 
 def _holes(row: RunRow) -> Html:

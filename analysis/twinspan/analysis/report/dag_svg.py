@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from twinspan.analysis.graphs import GraphEdge, GraphNode
@@ -160,7 +161,7 @@ def _around(edge: GraphEdge, layout: Layout, height: float) -> list[Point]:
 
 def _curve(points: Sequence[Point]) -> str:
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
-    for (x, y), (to_x, to_y) in zip(points, points[1:], strict=False):
+    for (x, y), (to_x, to_y) in pairwise(points):
         bend = (to_x - x) / 2
         path += f" C{x + bend:.1f},{y:.1f} {to_x - bend:.1f},{to_y:.1f} {to_x:.1f},{to_y:.1f}"
     return path

@@ -32,8 +32,8 @@ _ALWAYS: Final = (
     ),
     Remark(
         title="A cut edge protects one consumer",
-        text="A halt stops the payload on the named edges. What an agent had done before, in tools or "
-        "in other systems, is not undone.",
+        text="A halt stops the payload on the named edges. What an agent had done before, in tools "
+        "or in other systems, is not undone.",
     ),
 )
 

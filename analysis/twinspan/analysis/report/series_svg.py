@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from twinspan.analysis.report.facts import Point
@@ -32,10 +33,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A level that means something."""
+    """A level that means something, by decision; it may change within a run."""
 
     name: str
-    value: float
+    values: tuple[float | None, ...]
+
+    @property
+    def known(self) -> list[float]:
+        """The values in force, in order."""
+        return [value for value in self.values if value is not None]
 
 
 def score_figure(points: Sequence[Point], key: str) -> Html:
@@ -70,12 +76,9 @@ def monitor_figure(points: Sequence[Point], key: str) -> Html | None:
 def _limits(
     points: Sequence[Point], *named: tuple[str, Callable[[Point], float | None]]
 ) -> list[Limit]:
-    """The last value in force of each limit; one that changes is in the table."""
-    found: list[Limit] = []
-    for name, read in named:
-        values = [value for value in map(read, points) if value is not None]
-        found += [Limit(name=name, value=values[-1])] if values else []
-    return found
+    """The limits that were in force at all."""
+    limits = [Limit(name=name, values=tuple(map(read, points))) for name, read in named]
+    return [limit for limit in limits if limit.known]
 
 
 # --- scales ---------------------------------------------------------------------------------------
@@ -141,7 +144,9 @@ def _figure(
     log: bool,
 ) -> Html:
     values = [value for line in lines for value in line.values if value is not None]
-    scale = scale_of([*values, *(limit.value for limit in limits)] or [0.0], log=log)
+    scale = scale_of(
+        [*values, *(each for limit in limits for each in limit.known)] or [0.0], log=log
+    )
     xs = _places(len(points))
     svg = tag(
         "svg",
@@ -149,7 +154,7 @@ def _figure(
         tag("desc", _described(lines, limits), id=f"{key}-desc"),
         *_grid(scale),
         *_axis(points, xs),
-        *(_limit(limit, scale) for limit in limits),
+        *(_limit(limit, xs, scale) for limit in limits),
         *(_line(line, xs, scale) for line in lines),
         *_names(lines, limits, scale),
         *_halts(points, lines[0], xs, scale),
@@ -166,10 +171,9 @@ def _described(lines: Sequence[Line], limits: Sequence[Limit]) -> str:
     for line in lines:
         known = [value for value in line.values if value is not None]
         if known:
-            told.append(
-                f"{line.name} from {number(known[0])} to {number(known[-1])}, at most {number(max(known))}"
-            )
-    told += [f"{limit.name} {number(limit.value)}" for limit in limits]
+            ends = f"from {number(known[0])} to {number(known[-1])}"
+            told.append(f"{line.name} {ends}, at most {number(max(known))}")
+    told += [f"{limit.name} {number(limit.known[-1])}" for limit in limits]
     return "; ".join(told) or "no values"
 
 
@@ -208,8 +212,19 @@ def _label(point: Point, every: int) -> str:
     return f"{name} re-measured" if point.after_repair and every == 1 else name
 
 
-def _limit(limit: Limit, scale: Scale) -> Html:
-    return tag("path", d=f"M{LEFT},{scale.y(limit.value):.1f} H{WIDTH - RIGHT}", class_="limit")
+def _limit(limit: Limit, xs: Sequence[float], scale: Scale) -> Html:
+    """A step at each change, half-way between two decisions."""
+    ends = [LEFT, *((one + other) / 2 for one, other in pairwise(xs)), WIDTH - RIGHT]
+    path, last = "", None
+    for place, value in enumerate(limit.values):
+        if value is None:
+            last = None
+            continue
+        y = f"{scale.y(value):.1f}"
+        path += f"M{ends[place]:.1f},{y}" if last is None else f" V{y}"
+        path += f" H{ends[place + 1]:.1f}"
+        last = value
+    return tag("path", d=path, class_="limit")
 
 
 def _line(line: Line, xs: Sequence[float], scale: Scale) -> Html:
@@ -229,14 +244,10 @@ def _line(line: Line, xs: Sequence[float], scale: Scale) -> Html:
 
 def _names(lines: Sequence[Line], limits: Sequence[Limit], scale: Scale) -> list[Html]:
     """Names at the right end, moved apart where they would lie on each other."""
-    wanted = [
-        (scale.y(limit.value), f"{limit.name} {number(limit.value, 2)}", "limit")
-        for limit in limits
-    ]
+    wanted = [_limit_name(limit, scale) for limit in limits]
     for line in lines:
         known = [value for value in line.values if value is not None]
-        if known:
-            wanted.append((scale.y(known[-1]), line.name, line.look))
+        wanted += [(scale.y(known[-1]), line.name, line.look)] if known else []
     placed: list[Html] = []
     last = -math.inf
     for y, text, look in sorted(wanted):
@@ -245,6 +256,11 @@ def _names(lines: Sequence[Line], limits: Sequence[Limit], scale: Scale) -> list
             tag("text", text, x=WIDTH - RIGHT + 8, y=f"{last:.1f}", class_=f"label {look}")
         )
     return placed
+
+
+def _limit_name(limit: Limit, scale: Scale) -> tuple[float, str, str]:
+    value = limit.known[-1]
+    return scale.y(value), f"{limit.name} {number(value, 2)}", "limit"
 
 
 def _halts(points: Sequence[Point], line: Line, xs: Sequence[float], scale: Scale) -> list[Html]:

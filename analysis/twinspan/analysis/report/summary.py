@@ -69,7 +69,8 @@ def _headline(verdict: Verdict, rows: Sequence[RunRow], counts: Counts, audit: A
 
 def _flagged_headline(rows: Sequence[RunRow], counts: Counts) -> str:
     where = many(sum(row.breaches > 0 for row in rows), "run")
-    what = many(counts.breaches, "biased payload")
+    one = counts.breaches == 1
+    what = "One biased payload" if one else many(counts.breaches, "biased payload")
     if not counts.enforced:
         return f"{what} in {where} would have been stopped (shadow mode: all went on)."
     if counts.enforced < counts.breaches:
@@ -86,8 +87,8 @@ def _hole_sentences(rows: Sequence[RunRow]) -> Iterator[str]:
     kinds = Counter(row.check.verdict for row in rows)
     if kinds["mismatch"]:
         yield (
-            f"In {many(kinds['mismatch'], 'run')} a number does not follow from the raw spans, or a "
-            "decision was altered or removed; see the verification below."
+            f"In {many(kinds['mismatch'], 'run')} a number does not follow from the raw spans, or "
+            "a decision was altered or removed; see the record below."
         )
     if kinds["incomplete"]:
         yield f"In {many(kinds['incomplete'], 'run')} spans are missing; what they said is unknown."
@@ -101,7 +102,7 @@ def _breach_sentences(counts: Counts, stories: Sequence[RunStory]) -> Iterator[s
         for breach in story.breaches.items[:1]:
             yield from breach_sentences(breach, story.scores.items)
     if counts.breaches > 1:
-        yield f"This is the gravest of {many(counts.breaches, 'breach', 'breaches')}; all are below."
+        yield f"This is the gravest of {many(counts.breaches, 'breach', 'breaches')}."
 
 
 def breach_sentences(breach: Breach, scores: Sequence[Score]) -> Iterator[str]:
@@ -175,7 +176,8 @@ def _quiet_sentences(counts: Counts, stories: Sequence[RunStory]) -> Iterator[st
         return
     yield (
         f"{many(counts.probe_sets, 'probe set')} made {many(counts.calls, 'run')} of nodes; "
-        f"{counts.scored:,} gave a score and {counts.above_floor:,} of these say that a node reacts."
+        f"{counts.scored:,} gave a score, {counts.above_floor:,} of these "
+        f"{'says' if counts.above_floor == 1 else 'say'} that a node reacts."
     )
     if counts.breaches:
         return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from twinspan.analysis.report.facts import Counts, Report
-from twinspan.analysis.report.markup import Html, join, listed, tag
-from twinspan.analysis.report.wording import many
+from twinspan.analysis.report.markup import Html, listed, tag
 
 _WORDS: Final = {
     "flagged": "Flagged",
@@ -44,16 +44,21 @@ def verdict_section(report: Report) -> Html:
 
 def _tiles(counts: Counts) -> Html:
     told = [
-        ("Payloads stopped", f"{counts.enforced:,}"),
-        ("Nodes' reactions beyond the floor", f"{counts.above_floor:,} of {counts.scored:,}"),
-        ("Repairs cleared", f"{counts.cleared:,} of {counts.interventions:,}"),
+        *(_control_tiles(counts) if counts.probe_sets or counts.decisions else ()),
+        ("Runs", f"{counts.runs:,}"),
         ("Node executions", f"{counts.executions:,}"),
-        ("Runs made by probes", f"{counts.calls:,}"),
+        ("Node runs made by probes", f"{counts.calls:,}" if counts.probe_sets else "none"),
         ("Spans read", f"{counts.spans:,}"),
     ]
+    tiles = [tag("div", tag("dt", name), tag("dd", value)) for name, value in told]
+    return tag("dl", *tiles, class_="tiles", aria_label="How much was recorded")
+
+
+def _control_tiles(counts: Counts) -> Iterator[tuple[str, str]]:
+    yield "Payloads stopped", f"{counts.enforced:,}"
     shadow = counts.breaches - counts.enforced
     if shadow:
-        told.insert(1, ("Told only, in shadow mode", f"{shadow:,}"))
-    tiles = [tag("div", tag("dt", name), tag("dd", value)) for name, value in told]
-    label = f"How much was recorded in {many(counts.runs, 'run')}"
-    return join(tag("dl", *tiles, class_="tiles", aria_label=label))
+        yield "Told only, in shadow mode", f"{shadow:,}"
+    yield "Reactions beyond the floor", f"{counts.above_floor:,} of {counts.scored:,}"
+    if counts.interventions:
+        yield "Repairs cleared", f"{counts.cleared:,} of {counts.interventions:,}"

@@ -1,20 +1,48 @@
 -- One row per run and node: which of its executions were probed, and why the others were not.
 CREATE VIEW coverage AS
-WITH executed AS (
+WITH reached AS (
+    -- How far the probing of an execution came: a node span only says what was planned.
     SELECT run_id,
-           node_id AS node,
+           task_id,
+           CASE
+               WHEN bool_or(coverage = 'probed') THEN 'probed'
+               WHEN bool_or(coverage = 'screened') THEN 'screened'
+               WHEN bool_or(coverage = 'budget') THEN 'budget'
+               ELSE 'no_op'
+           END AS decision
+    FROM probe_sets
+    WHERE coverage IS NOT NULL AND intervention_id IS NULL
+    GROUP BY run_id, task_id
+),
+decided AS (
+    SELECT spans.run_id,
+           spans.node_id AS node,
+           spans.node_weight,
+           spans.probe_sampling_rate,
+           CASE spans.probe_decision
+               WHEN 'probed' THEN coalesce(reached.decision, 'probed')
+               ELSE spans.probe_decision
+           END AS decision
+    FROM spans
+    LEFT JOIN reached
+      ON reached.run_id = spans.run_id AND reached.task_id = spans.node_task_id
+    WHERE spans.span_type = 'node'
+),
+executed AS (
+    SELECT run_id,
+           node,
            count(*) AS executions,
            max(node_weight) AS weight,
-           count(*) FILTER (probe_decision = 'probed') AS probed,
-           count(*) FILTER (probe_decision = 'screened') AS screened,
-           count(*) FILTER (probe_decision = 'sampled_out') AS sampled_out,
-           count(*) FILTER (probe_decision = 'budget') AS budget,
-           count(*) FILTER (probe_decision = 'exempt') AS exempt,
-           count(*) FILTER (probe_decision IS NULL) AS unknown,
+           count(*) FILTER (decision = 'probed') AS probed,
+           count(*) FILTER (decision = 'screened') AS screened,
+           count(*) FILTER (decision = 'sampled_out') AS sampled_out,
+           count(*) FILTER (decision = 'budget') AS budget,
+           count(*) FILTER (decision = 'no_op') AS no_op,
+           count(*) FILTER (decision = 'exempt') AS exempt,
+           count(*) FILTER (decision IS NULL) AS unknown,
            min(probe_sampling_rate) AS sampling_rate
-    FROM spans
-    WHERE span_type = 'node'
-    GROUP BY run_id, node_id
+    FROM decided
+    GROUP BY run_id, node
 ),
 measured AS (
     SELECT run_id,
@@ -34,6 +62,7 @@ SELECT run_id,
        screened,
        sampled_out,
        budget,
+       no_op,
        exempt,
        unknown,
        sampling_rate,

@@ -18,13 +18,18 @@ weights AS (
     WHERE span_type = 'node' AND node_weight IS NOT NULL
     GROUP BY run_id, node_id
 ),
-magnitudes AS (
+sets AS (
     SELECT reduced_sets.run_id,
            reduced_sets.span_id,
            reduced_sets.network_reduction AS reduction,
            probe_sets.node,
-           max(probe_sets.delta_recomputed) AS b,
-           max(coalesce(probe_sets.weight, weights.weight)) AS w
+           probe_sets.task_id,
+           probe_sets.axis,
+           coalesce(probe_sets.contrast = 'screen', false) AS is_screen,
+           probe_sets.counterfactual_count AS m,
+           probe_sets.delta_recomputed AS delta,
+           coalesce(probe_sets.sampling_rate, 1) AS rate,
+           coalesce(probe_sets.weight, weights.weight) AS w
     FROM reduced_sets
     JOIN probe_sets
       ON probe_sets.run_id = reduced_sets.run_id
@@ -32,6 +37,26 @@ magnitudes AS (
     LEFT JOIN weights
       ON weights.run_id = probe_sets.run_id AND weights.node_id = probe_sets.node
     WHERE probe_sets.delta_recomputed IS NOT NULL
+),
+axes AS (
+    -- The rounds of an axis count by their counterfactual samples; a node that was drawn with a
+    -- probability stands for those that were not.
+    SELECT run_id, span_id, reduction, node, task_id, axis, is_screen,
+           sum(m * delta) / sum(m) / any_value(rate) AS b,
+           max(w) AS w
+    FROM sets
+    GROUP BY ALL
+),
+chosen AS (
+    -- A screen of all axes at once stands in only where no axis was probed by itself.
+    SELECT *
+    FROM axes
+    QUALIFY NOT is_screen
+         OR count(*) FILTER (NOT is_screen) OVER (PARTITION BY run_id, span_id, node, task_id) = 0
+),
+magnitudes AS (
+    SELECT run_id, span_id, reduction, node, max(b) AS b, max(w) AS w
+    FROM chosen
     GROUP BY ALL
 ),
 reduced AS (

@@ -32,7 +32,6 @@ from twinspan.instrumentation.scoring import BiasScore, compute_local_bias
 SCORE_IN_THREAD_FROM: Final = 40
 """Samples from which on scoring leaves the event loop to others and uses a thread."""
 
-PROBED: Final = "probed"
 BUDGET_SPENT: Final = "call_budget_spent"
 NOT_IN_PAYLOAD: Final = "axis_not_in_payload"
 
@@ -117,7 +116,7 @@ class ProbeSession:
         """Say of some contrasts, on spans, why they are not probed."""
         for label in labels:
             observer = self._setup.observer()
-            observer.open_set(label, {c.PROBE_DECISION: PROBED if outcome == "no_op" else outcome})
+            observer.open_set(label, {c.PROBE_DECISION: outcome})
             observer.close_set(outcome, calls=0, score=None, reason=reason)
             self._sets.append(SetResult(axis=label, outcome=outcome, reason=reason))
 

@@ -28,9 +28,9 @@ from control_world import (
 
 from twinspan.collector.monitor import DEFAULT_SPARSE_SHARE
 from twinspan.collector.overshoot import BOOST_STEP, HIGHEST_BOOST
-from twinspan.instrumentation.probing.rounds import ProbePlan
 from twinspan.collector.stakes import start_masses
 from twinspan.collector.weights import DependencyWeights, dependency_weights
+from twinspan.instrumentation.probing.rounds import ProbePlan
 
 
 def weights_of(layers: Sequence[int]) -> DependencyWeights:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import integrate, stats
 
 from twinspan.analysis.inference import (
     WEBB_WEIGHTS,
     adjust,
     disparity_propagation,
     e_discoveries,
+    e_from_p,
     interventional_propagation,
     mcnemar_exact,
     paired_permutation_test,
@@ -120,6 +121,16 @@ def test_e_values_that_are_missing_still_count_as_hypotheses() -> None:
     assert e_discoveries({"a": 0.0, "b": 41.0}) == ("b",)
     with pytest.raises(ConfigurationError, match="negative"):
         e_discoveries({"a": -1.0})
+
+
+def test_an_e_value_from_a_uniform_p_value_has_mean_one() -> None:
+    # In t = -ln p; all that lies beyond t is 1 / t.
+    mean, _ = integrate.quad(lambda t: (e_from_p(math.exp(-t)) or 0) * math.exp(-t), 0, 700)
+    assert mean == pytest.approx(1 - 1 / 700, abs=1e-4)
+    assert e_from_p(1e-300) == pytest.approx(1e300 / math.log(1e-300) ** 2)
+    assert (e_from_p(0.0), e_from_p(1.0)) == (math.inf, 0.5)
+    with pytest.raises(ConfigurationError):
+        e_from_p(math.nan)
 
 
 # --- permutation ------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ def test_weakness_14_an_age_in_a_narrative_is_found() -> None:
 
 def test_weakness_15_base_rates_and_agreement_beyond_chance_stand_beside_floors() -> None:
     rare = ReplicateTable(cases=("a",), replicates=(1, 2, 3, 4), answers=((T, F, F, F),))
-    assert (base_rate(rare), floor_of([rare]).rate) == (0.25, 0.5)
+    assert (base_rate(rare).value, floor_of([rare]).rate) == (0.25, 0.5)
 
 
 def test_weakness_16_bands_without_room_for_a_flip_say_so() -> None:

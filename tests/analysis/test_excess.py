@@ -220,7 +220,7 @@ def test_the_exact_shift_is_the_conditional_test_of_stratified_tables() -> None:
 @pytest.mark.parametrize("replicates", [(10, 10), (10, 5), (10, 1), (5, 5)])
 def test_the_tests_keep_their_level(replicates: tuple[int, int]) -> None:
     rng = np.random.default_rng(20)
-    runs, seen = 150, np.zeros(3)
+    runs, seen = 120, np.zeros(3)
     for _ in range(runs):
         first, second = arms(rng, "null", reference=replicates[0], counterfactual=replicates[1])
         found = excess_over_floor(first, second)
@@ -245,7 +245,7 @@ def test_the_tests_find_what_they_are_for(
 def test_the_power_that_a_plan_promises_is_kept(design: tuple[int, int, int, float]) -> None:
     cases, n, m, moved = design
     rng = np.random.default_rng(25)
-    runs = 120
+    runs = 80
     found = [
         excess_over_floor(
             by_case(answers(rng, np.full(cases, 0.3), n)),

@@ -201,8 +201,9 @@ def test_the_first_models_replicates_vary_as_was_found() -> None:
 
 def test_base_rates_stand_beside_the_floors() -> None:
     tables = published("floor16")
-    assert base_rate(tables["escalate_icu"]) == pytest.approx(22 / 160)
-    assert base_rate(ReplicateTable(cases=("a",), replicates=(1,), answers=((None,),))) is None
+    assert base_rate(tables["escalate_icu"]).value == 22 / 160
+    nothing = base_rate(ReplicateTable(cases=("a",), replicates=(1,), answers=((None,),)))
+    assert (nothing.value, nothing.reason) == (None, "nothing_to_compare")
 
 
 def test_two_models_are_compared_case_by_case() -> None:

@@ -112,6 +112,16 @@ def test_a_full_buffer_writes_instead_of_dropping(tmp_path: Path) -> None:
     assert rows(tmp_path, "count(DISTINCT span_id), max(audit_seq)") == [(1001, 1000)]
 
 
+def test_a_flush_waits_for_what_the_background_is_writing(tmp_path: Path) -> None:
+    """Rows that are on their way to a file are not yet in it."""
+    with recording(tmp_path, max_spans=1, max_seconds=3600) as (telemetry, recorder):
+        run = telemetry.run("r1")
+        for number in range(20):
+            run.end(run.start("invoke_node a", "node"))
+            assert recorder.flush()
+            assert recorder.recorded == number + 1
+
+
 def test_text_is_bounded_by_its_bytes(tmp_path: Path) -> None:
     """Long prompts fill the buffer before their number does."""
     with recording(tmp_path, max_bytes=200_000, max_seconds=3600) as (telemetry, recorder):

@@ -61,7 +61,7 @@ schemas = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(values, schemas)
 def test_an_answer_fits_exactly_if_a_full_validator_says_so(
     answer: Any, schema: dict[str, Any]

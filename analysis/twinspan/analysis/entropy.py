@@ -20,8 +20,8 @@ class ActionEntropy:
 
     Attributes:
         total: of all actions together; 0 for an agent that always does the same.
-        within: mean over cases of the entropy among replicates of a case: decoding noise. None
-            unless a case has two replicates.
+        within: mean over cases of the entropy among replicates of a case: decoding noise. Cases
+            with one action say nothing about it; None if no case has two.
         n_actions: actions.
         n_cases: cases.
         n_missing: missing actions.
@@ -78,19 +78,22 @@ def action_entropy(actions: Mapping[str, Sequence[object]]) -> ActionEntropy:
     }
     filled = [listed for listed in told.values() if listed]
     everything = [action for listed in filled for action in listed]
-    replicated = any(len(listed) > 1 for listed in filled)
-    count = len(everything)
-    kinds = len(set(everything))
+    count, kinds = len(everything), len(set(everything))
     return ActionEntropy(
         total=entropy_bits(Counter(everything).values()) if count else None,
-        within=sum(len(each) * entropy_bits(Counter(each).values()) for each in filled) / count
-        if replicated
-        else None,
+        within=_within([listed for listed in filled if len(listed) > 1]),
         n_actions=count,
         n_cases=len(filled),
         n_missing=sum(map(len, actions.values())) - count,
         correction=(len(filled) - 1) * (kinds - 1) / (2 * count * math.log(2)) if count else 0.0,
     )
+
+
+def _within(replicated: Sequence[Sequence[str]]) -> float | None:
+    count = sum(map(len, replicated))
+    if not count:
+        return None
+    return sum(len(each) * entropy_bits(Counter(each).values()) for each in replicated) / count
 
 
 def entropy_bits(counts: Iterable[int]) -> float:

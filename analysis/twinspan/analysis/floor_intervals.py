@@ -25,6 +25,7 @@ from twinspan.analysis.inference.bootstrap import (
     check_options,
     interval_of,
 )
+from twinspan.analysis.rates import NOTHING_TO_COMPARE, Rate
 from twinspan.analysis.replicate_table import ReplicateTable
 from twinspan.instrumentation.errors import ConfigurationError
 
@@ -128,6 +129,11 @@ class LeftOut:
     lowest_without: object
     highest_without: object
 
+    @property
+    def reason(self) -> str | None:
+        """Why there is no floor; None if there is one."""
+        return NOTHING_TO_COMPARE if self.floor is None else None
+
 
 def leave_one_out(
     tables: Sequence[ReplicateTable], *, by: Literal["case", "replicate"] = "case"
@@ -172,14 +178,19 @@ def leave_one_out(
     )
 
 
-def base_rate(table: ReplicateTable, answer: object = True) -> float | None:
+def base_rate(table: ReplicateTable, answer: object = True) -> Rate:
     """Share of an answer among all known ones; a floor of 0 at a base rate of 0 says little.
 
     >>> base_rate(ReplicateTable(cases=("a",), replicates=(1, 2), answers=((True, None),)))
-    1.0
+    Rate(count=1, total=1, n_missing=1)
     """
-    known = [value for row in table.answers for value in row if value is not None]
-    return sum(value == answer for value in known) / len(known) if known else None
+    told = [value for row in table.answers for value in row]
+    known = [value for value in told if value is not None]
+    return Rate(
+        count=sum(value == answer for value in known),
+        total=len(known),
+        n_missing=len(told) - len(known),
+    )
 
 
 def _shape(tables: Sequence[ReplicateTable]) -> tuple[tuple[str, ...], tuple[object, ...]]:

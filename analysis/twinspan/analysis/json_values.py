@@ -38,3 +38,15 @@ def _of_foreign(value: object) -> Any:
     """Numbers and arrays of libraries know their plain form; the rest has only its text."""
     plain = getattr(value, "tolist", None)
     return json_value(plain()) if callable(plain) else str(value)
+
+
+def finite_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row in which numbers that are none, NaN and infinities, are None.
+
+    >>> finite_row({"delta": float("nan"), "p": 0.5})
+    {'delta': None, 'p': 0.5}
+    """
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }

@@ -50,6 +50,9 @@ MAX_WAITING: Final = 50_000
 BRIEFLY: Final = 0.05
 """Seconds that the end of a span may wait for room before it writes by itself."""
 
+AT_MOST: Final = 5.0
+"""Seconds after which a span is given up for which there is no room."""
+
 RETRY_SECONDS: Final = 1.0
 """Pause after a failed write; until then spans gather, and beyond the bound they are lost."""
 
@@ -189,11 +192,17 @@ class Recorder(SpanProcessor):
             self.flush()
 
     def _make_room(self) -> bool:
-        """Wait briefly for the writer, then write here; returns whether there is room now."""
-        if self._failing():
-            return False
-        self._due.set()
-        return self._waiting.wait_for_room(BRIEFLY) or (self.flush() and self._waiting.has_room)
+        """Wait briefly for the writer, then write here; returns whether there is room now.
+
+        Other threads fill the room as well, so this may take several rounds. A disk that hangs
+        costs spans in the end, never the host.
+        """
+        deadline = time.monotonic() + AT_MOST
+        while not self._failing() and time.monotonic() < deadline:
+            self._due.set()
+            if self._waiting.wait_for_room(BRIEFLY) or (self.flush() and self._waiting.has_room):
+                return True
+        return False
 
     # --- files ----------------------------------------------------------------------------
 
@@ -211,7 +220,7 @@ class Recorder(SpanProcessor):
                 return False
             self._failed_at = None
             self.recorded += len(taken)
-            self._waiting.written(taken)
+            self._waiting.written(run_id, taken)
             for journal in taken.journals:
                 _remove(journal)
             return True

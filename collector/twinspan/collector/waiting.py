@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -85,6 +86,7 @@ class Waiting:
         self._lock = threading.RLock()
         self._room = threading.Condition(self._lock)
         self._buffers: dict[str | None, RunBuffer] = {}
+        self._taken: Counter[str | None] = Counter()
         self._spans = 0
         self._bytes = 0
 
@@ -117,7 +119,10 @@ class Waiting:
     def take(self, run_id: str | None) -> RunBuffer | None:
         """Take a run's buffer out; its rows count until they are told to be written."""
         with self._lock:
-            return self._buffers.pop(run_id, None)
+            buffer = self._buffers.pop(run_id, None)
+            if buffer is not None:
+                self._taken[run_id] += 1
+            return buffer
 
     def put_back(self, run_id: str | None, taken: RunBuffer) -> None:
         """Put a buffer back before what has come since."""
@@ -126,10 +131,12 @@ class Waiting:
             if newer is not None:
                 taken.absorb(newer)
             self._buffers[run_id] = taken
+            self._returned(run_id)
 
-    def written(self, taken: RunBuffer) -> None:
+    def written(self, run_id: str | None, taken: RunBuffer) -> None:
         """Make the room of a buffer that was taken out free."""
         with self._lock:
+            self._returned(run_id)
             self._spans -= len(taken)
             self._bytes -= taken.bytes
             self._room.notify_all()
@@ -144,9 +151,14 @@ class Waiting:
             return buffer, spans
 
     def runs(self) -> list[str | None]:
-        """All runs that have rows waiting."""
+        """All runs that have rows waiting, or being written by somebody."""
         with self._lock:
-            return list(self._buffers)
+            return list({**self._buffers, **self._taken})
+
+    def _returned(self, run_id: str | None) -> None:
+        self._taken[run_id] -= 1
+        if not self._taken[run_id]:
+            del self._taken[run_id]
 
     def due(self, most_spans: int, most_seconds: float) -> list[str | None]:
         """Runs with so many rows, or with one that waits so long; all of them without room."""

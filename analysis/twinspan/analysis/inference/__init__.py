@@ -24,7 +24,12 @@ from twinspan.analysis.inference.controls import (
 )
 from twinspan.analysis.inference.excess import Excess, excess_over_floor
 from twinspan.analysis.inference.mcnemar import McNemar, mcnemar_exact
-from twinspan.analysis.inference.multiplicity import Adjusted, adjust, e_discoveries
+from twinspan.analysis.inference.multiplicity import (
+    Adjusted,
+    adjust,
+    e_discoveries,
+    e_from_p,
+)
 from twinspan.analysis.inference.ordinal import SignedOrdinal, signed_ordinal_disparity
 from twinspan.analysis.inference.permutation import PermutationTest, paired_permutation_test
 from twinspan.analysis.inference.propagation import (
@@ -65,6 +70,7 @@ __all__ = [
     "cluster_bootstrap",
     "disparity_propagation",
     "e_discoveries",
+    "e_from_p",
     "excess_over_controls",
     "excess_over_floor",
     "interventional_propagation",

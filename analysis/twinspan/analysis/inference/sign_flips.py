@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 EXACT_UP_TO: Final = 16
 """Units whose 2^n sign patterns are all enumerated; more are sampled."""
 
+NO_UNITS: Final = "no_units"
+
 DRAWS: Final = 10_000
 """Sign patterns that are sampled unless said otherwise."""
 
@@ -33,6 +35,11 @@ class SignFlipTest:
     p_value: float | None
     exact: bool
     draws: int
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no p-value; None if there is one."""
+        return NO_UNITS if self.p_value is None else None
 
 
 def sign_flip_test(differences: Floats, *, draws: int = DRAWS, seed: int = 0) -> SignFlipTest:

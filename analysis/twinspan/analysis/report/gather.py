@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from typing import Any, Final, cast
 
 from twinspan.analysis.findings import ABOVE_FLOOR
-from twinspan.analysis.json_values import json_value
+from twinspan.analysis.json_values import finite_row, json_value
 from twinspan.analysis.report.disparities import audit_of
 from twinspan.analysis.report.facts import (
     Capped,
@@ -136,7 +137,7 @@ LEFT JOIN (SELECT run_id, max(b_fast) AS fast, max(monitor) AS monitor
 def _run_rows(store: Store, trails: Sequence[RunTrail]) -> list[RunRow]:
     """Every run in a line, the gravest first."""
     checks = {each.run_id: _check(each) for each in verify(store)}
-    told = {str(row["run_id"]): row for row in store.table(_RUNS).dicts()}
+    told = {str(row["run_id"]): finite_row(row) for row in store.table(_RUNS).dicts()}
     rows = [_run_row(trail, told[trail.run_id], checks[trail.run_id]) for trail in trails]
     return sorted(rows, key=_gravity)
 
@@ -146,7 +147,7 @@ def _run_row(trail: RunTrail, told: dict[str, Any], check: Check) -> RunRow:
         each.impact
         for breach in trail.breaches
         for each in breach.contributions
-        if each.impact is not None
+        if each.impact is not None and isfinite(each.impact)
     ]
     return RunRow(
         run_id=trail.run_id,
@@ -237,8 +238,10 @@ ORDER BY weight DESC NULLS LAST, executions DESC, graph, node
 
 def _coverage(store: Store) -> Capped[Coverage]:
     rows = cast("list[dict[str, Any]]", list(store.table(_COVERAGE).dicts()))
-    shown = [
-        Coverage(**{**row, "axes": tuple(str(axis) for axis in row["axes"] if axis is not None)})
-        for row in rows[:MOST_NODES]
-    ]
+    shown = [_coverage_of(row) for row in rows[:MOST_NODES]]
     return Capped(items=tuple(shown), total=len(rows))
+
+
+def _coverage_of(row: dict[str, Any]) -> Coverage:
+    axes = tuple(str(axis) for axis in row.pop("axes") if axis is not None)
+    return Coverage(**row, axes=axes)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, cast
 
 from twinspan.analysis.findings import ABOVE_FLOOR
 from twinspan.analysis.flow import flow_of
 from twinspan.analysis.graphs import GraphEdge, RunGraph, run_graph
+from twinspan.analysis.json_values import finite_row
 from twinspan.analysis.report.facts import (
     Capped,
     DrawnGraph,
@@ -33,7 +35,7 @@ def stories_of(store: Store, chosen: Sequence[tuple[RunRow, RunTrail]]) -> list[
 
 
 def _story(store: Store, row: RunRow, trail: RunTrail) -> RunStory:
-    rows = [dict(each) for each in store.table(_POINTS, [row.run_id]).dicts()]
+    rows = [finite_row(each) for each in store.table(_POINTS, [row.run_id]).dicts()]
     breaches = sorted(trail.breaches, key=_impact, reverse=True)
     return RunStory(
         row=row,
@@ -46,7 +48,8 @@ def _story(store: Store, row: RunRow, trail: RunTrail) -> RunStory:
 
 
 def _impact(breach: Breach) -> float:
-    return max((each.impact or 0.0 for each in breach.contributions), default=0.0)
+    impacts = [each.impact or 0.0 for each in breach.contributions]
+    return max((impact for impact in impacts if isfinite(impact)), default=0.0)
 
 
 # --- the graph ------------------------------------------------------------------------------------
@@ -65,7 +68,7 @@ def _with_untaken(graph: RunGraph, trail: RunTrail, declared: object) -> tuple[G
     """The edges that were taken, then those that were cut for good or only declared."""
     taken = {edge_name(edge.source, edge.target) for edge in graph.edges}
     cut = {edge for breach in trail.breaches for edge in breach.edges}
-    known = [str(edge) for edge in declared] if isinstance(declared, list) else []
+    known = [str(edge) for edge in cast("list[object] | None", declared) or ()]
     further = [edge for edge in dict.fromkeys([*sorted(cut), *known]) if edge not in taken]
     return (*graph.edges, *(_untaken(edge, cut=edge in cut) for edge in further))
 
@@ -132,5 +135,5 @@ ORDER BY label <> 'above_floor', weight * delta DESC NULLS LAST, audit_seq
 def _scores(store: Store, run_id: str) -> Capped[Score]:
     total = store.table("SELECT count(*) FROM probe_sets WHERE run_id = ?", [run_id]).rows[0][0]
     rows = store.table(f"{_SCORES} LIMIT {MOST_SCORES}", [run_id]).dicts()
-    found: Sequence[Row] = list(rows)
-    return Capped(items=tuple(Score(**row) for row in found), total=int(str(total)))
+    scores = tuple(Score(**finite_row(row)) for row in rows)
+    return Capped(items=scores, total=int(str(total)))

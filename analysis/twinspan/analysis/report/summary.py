@@ -189,7 +189,7 @@ def _quiet_sentences(counts: Counts, stories: Sequence[RunStory]) -> Iterator[st
     ]
     if limits:
         monitor, limit = max(limits, key=lambda each: each[0] / each[1])
-        yield f"The evidence M reached {number(monitor)} at most; {number(limit)} would have halted."
+        yield f"The evidence M reached {number(monitor)} at most; a halt needs {number(limit)}."
 
 
 # --- audits ---------------------------------------------------------------------------------------
@@ -202,8 +202,8 @@ def _audit_sentences(audit: Audit | None) -> Iterator[str]:
     if pooled is not None and pooled.floor is not None:
         yield (
             f"Two runs of the same case disagree in {percent(pooled.floor)} of comparisons "
-            f"({percent(pooled.ci_low)} to {percent(pooled.ci_high)}): a difference between groups "
-            "that is no larger means nothing."
+            f"({percent(pooled.ci_low)} to {percent(pooled.ci_high)}): a difference between "
+            "groups that is no larger means nothing."
         )
     over = [
         each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 NOTHING: Final = "\u2013"
@@ -17,7 +18,7 @@ def number(value: float | None, digits: int = 3) -> str:
     >>> number(0.63111), number(341.77), number(20.0), number(0.000333)
     ('0.631', '342', '20', '0.000333')
     """
-    if value is None:
+    if value is None or not math.isfinite(value):
         return NOTHING
     plain = 0.01 <= abs(value) < 1
     text = f"{value:.{digits}f}" if plain else f"{value:.{digits}g}"
@@ -33,7 +34,7 @@ def percent(share: float | None) -> str:
     >>> percent(0.97), percent(0.0866), percent(0.0)
     ('97%', '8.7%', '0%')
     """
-    if share is None:
+    if share is None or not math.isfinite(share):
         return NOTHING
     value = 100 * share
     text = f"{value:.0f}" if value == 0 or abs(value) >= 10 else f"{value:.2g}"
@@ -43,12 +44,12 @@ def percent(share: float | None) -> str:
 def interval(low: float | None, high: float | None) -> str:
     """An interval, in words that cannot be taken for a subtraction.
 
-    >>> interval(0.1, 0.25)
-    '0.100 to 0.250'
+    >>> interval(0.1, 0.25).split()  # on one line: the spaces do not break
+    ['0.100', 'to', '0.250']
     """
     if low is None or high is None:
         return NOTHING
-    return f"{number(low)} to {number(high)}"
+    return f"{number(low)} to {number(high)}".replace(" ", "\u00a0")
 
 
 def many(count: int, one: str, more: str | None = None) -> str:

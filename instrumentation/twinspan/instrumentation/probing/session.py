@@ -70,7 +70,7 @@ class ProbeSession:
         if not contrasts:
             return self._result("probed")
         if not self._setup.budget.take(due.calls(len(contrasts))):
-            self._refuse([contrast.label for contrast in contrasts], "budget", BUDGET_SPENT)
+            self._refuse(contrasts, "budget", BUDGET_SPENT)
             return self._result("budget")
         await self._round(due, contrasts, number=0)
         return self._result("probed")
@@ -90,7 +90,7 @@ class ProbeSession:
             progress = await self._advance(progress, due, known)
         coverage: Coverage = due.coverage if isinstance(due, Stopped) else "budget"
         if coverage == "budget":
-            self._refuse(tuple(known), "budget", BUDGET_SPENT)
+            self._refuse(tuple(known.values()), "budget", BUDGET_SPENT)
         return self._result(coverage)
 
     async def _advance(
@@ -108,17 +108,19 @@ class ProbeSession:
     def _moving(self) -> tuple[Contrast, ...]:
         """The contrasts that change something; the others are told and cost nothing."""
         moving = [each for each in self._options.contrasts if self._worder.moves(each)]
-        absent = [each.label for each in self._options.contrasts if each not in moving]
+        absent = [each for each in self._options.contrasts if each not in moving]
         self._refuse(absent, "no_op", NOT_IN_PAYLOAD)
         return tuple(moving)
 
-    def _refuse(self, labels: Sequence[str], outcome: str, reason: str) -> None:
+    def _refuse(self, contrasts: Sequence[Contrast], outcome: str, reason: str) -> None:
         """Say of some contrasts, on spans, why they are not probed."""
-        for label in labels:
+        for contrast in contrasts:
             observer = self._setup.observer()
-            observer.open_set(label, {c.PROBE_DECISION: outcome})
+            observer.open_set(
+                contrast.label, {c.PROBE_CONTRAST: contrast.kind, c.PROBE_DECISION: outcome}
+            )
             observer.close_set(outcome, calls=0, score=None, reason=reason)
-            self._sets.append(SetResult(axis=label, outcome=outcome, reason=reason))
+            self._sets.append(SetResult(axis=contrast.label, outcome=outcome, reason=reason))
 
     def _result(self, coverage: Coverage) -> ProbeResult:
         return ProbeResult(

@@ -1,0 +1,311 @@
+"""SARIF: valid by the published schema, every breach with its way, nothing that is no finding."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft7Validator
+from recorded_runs import ScoredRun, parts, recording, small_run
+from shared_data import shared
+
+from twinspan.analysis.cli import main
+from twinspan.analysis.demo.run import run_demo
+from twinspan.analysis.sarif import FINGERPRINT, sarif_log
+from twinspan.analysis.store import open_store
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.errors import SourceError
+from twinspan.instrumentation.tracing import Telemetry
+
+FLIPPED = [0.0, 1.0, 1.0, 1.0, 1.0, 0.0]
+"""Two and two samples that agree within and disagree across: delta 1."""
+
+SAME = [0.0] * 6
+ABOVE = {c.GEN_AI_EVALUATION_LABEL: "above_floor"}
+WITHIN = {c.GEN_AI_EVALUATION_LABEL: "within_floor"}
+
+
+def log_of(folder: Path, **options: Any) -> dict[str, Any]:
+    """The log of a folder, valid and without a number that JSON cannot say."""
+    with open_store(folder) as store:
+        log = sarif_log(store, **options)
+    json.dumps(log, allow_nan=False)
+    return log
+
+
+def results_of(folder: Path, **options: Any) -> list[dict[str, Any]]:
+    """Its results."""
+    results: list[dict[str, Any]] = log_of(folder, **options)["runs"][0]["results"]
+    return results
+
+
+def check(log: dict[str, Any]) -> None:
+    """By the published schema; skips where that is not at hand."""
+    schema = json.loads(shared("sarif/sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
+    assert [error.message for error in Draft7Validator(schema).iter_errors(log)] == []
+
+
+def halt(node: str, target: str, axis: str = "gender", **extra: object) -> dict[str, object]:
+    """What a decision says that cuts one edge."""
+    return {
+        c.BREAKER_EDGE: f"{node}->{target}",
+        c.BREAKER_EDGES: [f"{node}->{target}"],
+        c.BREAKER_NODE: node,
+        c.BREAKER_AXIS: axis,
+        c.BREAKER_REASON: "monitor_at_limit",
+        **extra,
+    }
+
+
+def chain(telemetry: Telemetry, run_id: str, *, strange: str = "b") -> None:
+    """a -> b -> d and a -> c -> d; b is halted first with a small impact, c later with a large.
+
+    b has the larger delta and the smaller weight: w * delta is 0.2 against 0.75.
+    """
+    run = ScoredRun(telemetry, run_id)
+    run.node("a", 1, {c.NODE_WEIGHT: 1.0})
+    run.decide(1, [run.probe_set("a", 1, SAME, 2, 2, extra=WITHIN)])
+    half = [0.0, 1.0, 0.5, 1.0, 0.5, 0.0]
+    for node, superstep, weight, distances in ((strange, 2, 0.2, FLIPPED), ("c", 3, 1.0, half)):
+        run.node(node, superstep, {c.NODE_PARENTS: ["a"], c.NODE_WEIGHT: weight})
+        found = run.probe_set(node, superstep, distances, 2, 2, weight=weight, extra=ABOVE)
+        run.decide(superstep, [found], decision="halt", extra=halt(node, "d"))
+    run.node("d", 4, {c.NODE_PARENTS: [strange, "c"], c.NODE_WEIGHT: 0.5})
+    run.decide(4, [], decision="warn", extra={c.BREAKER_REASON: "monitor_near_limit"})
+    run.end()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The biased demo."""
+    folder = tmp_path_factory.mktemp("demo")
+    run_demo(folder, seed=0)
+    return folder
+
+
+def test_the_demo_is_told_by_the_published_schema(demo: Path) -> None:
+    """A halt as an error, the reaction behind it as a warning, the repair as a note."""
+    log = log_of(demo)
+    check(log)
+    found = [(each["ruleId"], each["level"]) for each in log["runs"][0]["results"]]
+    assert found == [
+        ("breaker/halt", "error"),
+        ("bias/gender", "warning"),
+        ("intervention/blind_rerun", "note"),
+    ]
+    assert log["runs"][0]["invocations"][0]["executionSuccessful"] is True
+
+
+def test_a_result_carries_every_number_it_rests_on(demo: Path) -> None:
+    """Delta, interval, p, e, samples per arm and estimator, for the halt and the reaction."""
+    halted, reaction, repair = results_of(demo)
+    for result in (halted, reaction):
+        numbers = result["properties"]
+        assert numbers["delta"] == pytest.approx(0.6311, abs=1e-4)
+        assert numbers["interval"][0] < numbers["delta"] < numbers["interval"][1]
+        assert numbers["p"] == pytest.approx(1 / 3003)
+        assert numbers["e"] > 300
+        assert numbers["n"] == {"reference": 10, "counterfactual": 5}
+        assert numbers["estimator"] == "action"
+        assert numbers["impact"] == pytest.approx(numbers["weight"] * numbers["delta"])
+    assert halted["properties"]["perturbations"] == ["gender:woman>man"]
+    assert repair["properties"]["deltaAfter"] < 0.1
+
+
+def test_the_bias_is_followed_to_the_cut_edge(demo: Path) -> None:
+    """Node by node in the order of the graph, and the consumer that did not get to read."""
+    (flow,) = results_of(demo)[0]["codeFlows"]
+    locations = flow["threadFlows"][0]["locations"]
+    names = [each["location"]["logicalLocations"][0]["name"] for each in locations]
+    assert names == ["planner", "analyst_a", "reviewer"]
+    assert [each["executionOrder"] for each in locations] == [1, 2, 3]
+    assert [each["importance"] for each in locations] == ["important", "essential", "essential"]
+    assert locations[-1]["properties"] == {"cut": True}
+
+
+def test_every_breach_is_a_result_and_the_largest_impact_comes_first(tmp_path: Path) -> None:
+    """Not the first in time, not the largest delta: the largest w * delta."""
+    with recording(tmp_path) as (telemetry, _):
+        chain(telemetry, "r1")
+    log = log_of(tmp_path)
+    check(log)
+    results = log["runs"][0]["results"]
+    halts = [each for each in results if each["ruleId"] == "breaker/halt"]
+    nodes = [each["locations"][0]["logicalLocations"][0]["name"] for each in halts]
+    impacts = [each["properties"]["impact"] for each in halts]
+    assert nodes == ["c", "b"]
+    assert impacts == pytest.approx([0.75, 0.2])
+    assert results[:2] == halts
+
+
+def test_a_drift_warning_is_a_result(tmp_path: Path) -> None:
+    """On the graph, since no node is named; the rule says warning."""
+    with recording(tmp_path) as (telemetry, _):
+        chain(telemetry, "r1")
+    (warned,) = [each for each in results_of(tmp_path) if each["ruleId"] == "breaker/warn"]
+    assert warned["level"] == "warning"
+    assert "monitor near limit" in warned["message"]["text"]
+    assert warned["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "g"
+
+
+def test_a_significant_score_and_a_reroute_make_two_rules(tmp_path: Path) -> None:
+    """bias/gender as a warning, breaker/reroute as an error; proceed is no result."""
+    with recording(tmp_path) as (telemetry, _):
+        run = ScoredRun(telemetry, "r1")
+        run.node("router", 1, {c.NODE_WEIGHT: 1.0})
+        run.decide(1, [run.probe_set("router", 1, SAME, 2, 2, extra=WITHIN, axis="age")])
+        found = run.probe_set("router", 1, FLIPPED, 2, 2, extra=ABOVE)
+        run.decide(1, [found], decision="reroute", extra=halt("router", "x"))
+        run.end()
+    log = log_of(tmp_path)
+    check(log)
+    rules = {
+        rule["id"]: rule["defaultConfiguration"]["level"]
+        for rule in log["runs"][0]["tool"]["driver"]["rules"]
+    }
+    assert rules == {"bias/gender": "warning", "breaker/reroute": "error"}
+    assert [each["ruleId"] for each in results_of(tmp_path)] == ["breaker/reroute", "bias/gender"]
+
+
+def test_a_run_without_findings_is_valid_and_empty(tmp_path: Path) -> None:
+    """A thousand scores within the floor are no thousand results."""
+    with recording(tmp_path) as (telemetry, _):
+        run = ScoredRun(telemetry, "r1")
+        for superstep in range(40):
+            run.decide(superstep, [run.probe_set("a", superstep, SAME, 2, 2, extra=WITHIN)])
+        run.end()
+    log = log_of(tmp_path)
+    check(log)
+    assert log["runs"][0]["results"] == []
+    everything = log_of(tmp_path, everything=True)
+    check(everything)
+    results = everything["runs"][0]["results"]
+    assert len(results) == 80
+    assert {(each["kind"], each["level"]) for each in results} == {("pass", "none")}
+
+
+def test_a_finding_has_one_fingerprint_over_runs(tmp_path: Path) -> None:
+    """Another run, other numbers, other times: the same; another node: another."""
+    with recording(tmp_path) as (telemetry, _):
+        chain(telemetry, "r1")
+        chain(telemetry, "r2")
+        chain(telemetry, "r3", strange="e")
+
+    def prints(run_id: str) -> list[str]:
+        return [
+            each["partialFingerprints"][FINGERPRINT] for each in results_of(tmp_path, run_id=run_id)
+        ]
+
+    assert prints("r1") == prints("r2")
+    assert len(set(prints("r1"))) == len(prints("r1")) == 5
+    assert len(set(prints("r3")) - set(prints("r1"))) == 2
+
+
+def test_what_is_unknown_is_left_out_and_never_called_none(tmp_path: Path) -> None:
+    """A repair without outcome or score, a halt without node, a probe set without a score."""
+    with recording(tmp_path) as (telemetry, _):
+        run = ScoredRun(telemetry, "r1")
+        run.decide(1, [], decision="halt", extra={c.BREAKER_REASON: None})
+        run.run.end(
+            run.run.start("intervene", "intervention", {c.INTERVENTION_ID: "i"}, parent=run.root)
+        )
+        run.end()
+    log = log_of(tmp_path, everything=True)
+    check(log)
+    assert not re.search(r"\bNone\b|\bnan\b|null", json.dumps(log))
+
+
+def _all_numbers_gone(folder: Path) -> None:
+    """Every measured number becomes NaN, as no recorder of ours would write it."""
+    names = ("effect_value", "effect_p_value", "network_score_fast", "monitor_value", "node_weight")
+    for path in parts(folder):
+        table = pq.read_table(path)
+        for name in names:
+            place = table.schema.get_field_index(name)
+            values = [None if v is None else float("nan") for v in table.column(name).to_pylist()]
+            table = table.set_column(place, name, pa.array(values, table.schema.field(place).type))
+        pq.write_table(table, path)
+
+
+def test_numbers_that_are_none_do_not_reach_the_file(tmp_path: Path) -> None:
+    """NaN in the record is an absent property, and the halt is still told."""
+    with recording(tmp_path) as (telemetry, _):
+        chain(telemetry, "r1")
+    _all_numbers_gone(tmp_path)
+    log = log_of(tmp_path)
+    check(log)
+    assert [each["ruleId"] for each in log["runs"][0]["results"]].count("breaker/halt") == 2
+    assert "nan" not in json.dumps(log).lower()
+
+
+def test_names_cannot_become_links_or_arguments(tmp_path: Path) -> None:
+    """Brackets and braces mean something in SARIF's texts; in a name they do not."""
+    with recording(tmp_path) as (telemetry, _):
+        chain(telemetry, "r1", strange="[b](http://x) {0}")
+    texts = [each["message"]["text"] for each in results_of(tmp_path)]
+    assert any(r"\[b\](http://x) {{0}}" in text for text in texts)
+
+
+def test_a_record_with_holes_is_no_clean_bill(tmp_path: Path) -> None:
+    """No result, but the invocation failed and says why."""
+    with recording(tmp_path) as (telemetry, _):
+        small_run(telemetry, "r1")
+    parts(tmp_path)[0].unlink()
+    log = log_of(tmp_path)
+    check(log)
+    (invocation,) = log["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert (
+        "3 of 4 spans are missing" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+    )
+
+
+def test_a_loop_in_the_graph_is_walked_once(tmp_path: Path) -> None:
+    """a -> b -> a -> b -> c: the way to the cut edge ends."""
+    with recording(tmp_path) as (telemetry, _):
+        run = ScoredRun(telemetry, "r1")
+        for superstep, node, parents in ((1, "a", ["b"]), (2, "b", ["a"]), (3, "a", ["b"])):
+            run.node(node, superstep, {c.NODE_PARENTS: parents, c.NODE_WEIGHT: 1.0})
+        found = run.probe_set("b", 4, FLIPPED, 2, 2, extra=ABOVE)
+        run.decide(4, [found], decision="halt", extra=halt("b", "c"))
+        run.end()
+    log = log_of(tmp_path)
+    check(log)
+    locations = log["runs"][0]["results"][0]["codeFlows"][0]["threadFlows"][0]["locations"]
+    names = [each["location"]["logicalLocations"][0]["name"] for each in locations]
+    assert names == ["a", "b", "c"]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_file_or_stdout(demo: Path, tmp_path: Path) -> None:
+    """The same log; it reports and does not judge."""
+    printed = CliRunner().invoke(main, ["sarif", str(demo), "--out", "-"])
+    assert printed.exit_code == 0
+    out = tmp_path / "x.sarif"
+    written = CliRunner().invoke(main, ["sarif", str(demo), "--out", str(out)])
+    assert (written.exit_code, written.stdout) == (0, "")
+    assert json.loads(out.read_text(encoding="utf-8")) == json.loads(printed.stdout)
+
+
+def test_the_command_gives_results_a_file_if_told_one(demo: Path) -> None:
+    """Code hosts show nothing without."""
+    arguments = ["sarif", str(demo), "--out", "-", "--source-file", "app/graph.py"]
+    log = json.loads(CliRunner().invoke(main, arguments).stdout)
+    check(log)
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "app/graph.py"
+
+
+def test_an_unknown_run_is_an_error(demo: Path) -> None:
+    """With those that there are."""
+    with open_store(demo) as store, pytest.raises(SourceError, match="has no run 'x'"):
+        sarif_log(store, run_id="x")
+    assert CliRunner().invoke(main, ["sarif", str(demo), "--out", "-", "--run", "x"]).exit_code == 3

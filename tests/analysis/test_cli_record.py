@@ -84,20 +84,20 @@ def test_commands_are_listed_and_the_version_is_told() -> None:
         (["dag", "/nowhere"], 3),
         (["sql", "/nowhere", "SELECT 1"], 3),
         (["floor"], 2),
-        (["floor", str(CARRIED / "first"), "--majority", "2"], 2),
-        (["floor", str(CARRIED / "first"), "--by", "modle"], 2),
-        (["floor", str(CARRIED / "first"), "--outcome", "nonsense"], 2),
-        (["floor", str(CARRIED / "first"), "--outcomes", "/nowhere.toml"], 2),
-        (["floor", str(CARRIED / "first"), "--format", "xml"], 2),
-        (["sql", str(CARRIED / "first"), "DROP TABLE x"], 2),
+        (["floor", "SPANS", "--majority", "2"], 2),
+        (["floor", "SPANS", "--by", "modle"], 2),
+        (["floor", "SPANS", "--outcome", "nonsense"], 2),
+        (["floor", "SPANS", "--outcomes", "/nowhere.toml"], 2),
+        (["floor", "SPANS", "--format", "xml"], 2),
+        (["sql", "SPANS", "DROP TABLE x"], 2),
         (["schema", "none"], 2),
         (["import", "--out", "x"], 2),
         (["nonsense"], 2),
     ],
 )
-def test_an_error_is_one_sentence_and_a_code(arguments: list[str], code: int) -> None:
+def test_an_error_is_one_sentence_and_a_code(spans: Path, arguments: list[str], code: int) -> None:
     """2 for wrong use, 3 for what cannot be read; nothing on stdout, never a traceback."""
-    result = run(*arguments)
+    result = run(*(str(spans) if each == "SPANS" else each for each in arguments))
     assert result.exit_code == code
     assert result.stdout == ""
     assert result.stderr.startswith("twinspan: ")

@@ -26,7 +26,7 @@ from twinspan.analysis.floor_intervals import (
     leave_one_out,
 )
 from twinspan.analysis.inference.bootstrap import bootstrap_ratio
-from twinspan.analysis.pairing import outcome_of
+from twinspan.analysis.pairing import replicate_table
 from twinspan.analysis.replicate_table import ReplicateTable
 from twinspan.instrumentation.audit.trajectories import read_trajectories
 from twinspan.instrumentation.errors import ConfigurationError
@@ -40,10 +40,7 @@ def published(folder: str) -> dict[str, ReplicateTable]:
         for run in read_trajectories(json.loads(file.read_text("utf-8")), replicate=number)
     ]
     return {
-        rule.name: ReplicateTable.of(
-            [(run.case_id, run.replicate, outcome_of(rule, run)) for run in runs], action=rule.name
-        )
-        for rule in default_rules()
+        rule.name: replicate_table(runs, rule, "ref_white_man_private") for rule in default_rules()
     }
 
 

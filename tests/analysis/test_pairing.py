@@ -9,7 +9,13 @@ from shared_data import shared
 
 from twinspan.analysis.bands import Band
 from twinspan.analysis.outcomes import OutcomeRule
-from twinspan.analysis.pairing import answers_of, arms_of, decide, pair_trajectories
+from twinspan.analysis.pairing import (
+    answers_of,
+    arms_of,
+    decide,
+    pair_trajectories,
+    replicate_table,
+)
 from twinspan.analysis.rates import counterfactual_flip_rate, within_range_flip_rate
 from twinspan.instrumentation.audit.trajectories import Trajectory, read_trajectories
 from twinspan.instrumentation.errors import ConfigurationError
@@ -103,6 +109,24 @@ def test_two_runs_of_one_cell_are_refused() -> None:
         pair_trajectories(
             [run("a", "ref", 2), run("a", "ref", 2)], ACUITY, reference="ref", counterfactual="x"
         )
+
+
+def test_answers_of_numbered_runs_are_aligned_and_others_stand_as_they_come() -> None:
+    runs = [run("a", "ref", 2, 1), run("a", "ref", 3, 2), run("b", "ref", 2, 2)]
+    assert answers_of(runs, ACUITY, "ref") == {"a": [True, False], "b": [None, True]}
+    loose = [run("a", "ref", 3, None), run("a", "ref", 2, None)]
+    assert answers_of(loose, ACUITY, "ref") == {"a": [False, True]}
+    with pytest.raises(ConfigurationError, match="number_replicates"):
+        replicate_table(loose, ACUITY, "ref")
+
+
+def test_a_score_that_is_no_number_is_missing() -> None:
+    runs = [run("a", condition, 2) for condition in ("ref", "swap")]
+    (pair,) = pair_trajectories(
+        runs, ACUITY, reference="ref", counterfactual="swap", score=("triage", "nothing")
+    ).pairs
+    assert pair.score_ref is None
+    assert decide(ACUITY, "nan") is None
 
 
 def test_answers_come_in_the_order_of_the_replicates() -> None:

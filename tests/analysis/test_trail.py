@@ -123,6 +123,7 @@ def test_a_lost_part_comes_before_everything_else(tmp_path: Path) -> None:
     """Whichever file is removed, the run is incomplete, breach or not."""
     with recording(tmp_path) as (telemetry, _):
         _breached(telemetry, "r1")
+    assert len(parts(tmp_path)) == 2
     for lost in parts(tmp_path):
         content = lost.read_bytes()
         lost.unlink()

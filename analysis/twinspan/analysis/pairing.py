@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ from twinspan.analysis.bands import Band, Membership, membership_or_unknown
 from twinspan.analysis.inference.answers import Answers
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.pairs import Pair
+from twinspan.analysis.replicate_table import ReplicateTable
 from twinspan.instrumentation.audit.trajectories import Trajectory
 from twinspan.instrumentation.errors import ConfigurationError
 
@@ -55,19 +57,55 @@ def outcome_of(rule: OutcomeRule, trajectory: Trajectory) -> object:
     return decide(rule, trajectory.get(rule.step, rule.field))
 
 
+def replicate_table(
+    trajectories: Iterable[Trajectory], rule: OutcomeRule, condition: str
+) -> ReplicateTable:
+    """The outcomes of a condition as cases by replicates, for floors and batch effects.
+
+    Args:
+        trajectories: of one model, all numbered.
+        rule: the outcome.
+        condition: whose runs.
+
+    Raises:
+        ConfigurationError: a run has no number, or a case has a replicate twice.
+
+    >>> run = Trajectory(case_id="v", condition_id="ref", actions={"a": {"b": True}}, replicate=1)
+    >>> replicate_table([run], OutcomeRule.parse("x = a.b"), "ref").answers
+    ((True,),)
+    """
+    runs = [run for run in trajectories if run.condition_id == condition]
+    if any(run.replicate is None for run in runs):
+        raise ConfigurationError("a run has no replicate number; use number_replicates first")
+    return ReplicateTable.of(
+        [(run.case_id, run.replicate, outcome_of(rule, run)) for run in runs], action=rule.name
+    )
+
+
 def answers_of(
     trajectories: Iterable[Trajectory], rule: OutcomeRule, condition: str
 ) -> dict[str, list[object]]:
     """The outcomes of a condition by case, in the order of the replicates, for tests.
 
-    >>> run = Trajectory(case_id="v", condition_id="ref", actions={"a": {"b": True}}, replicate=1)
-    >>> answers_of([run], OutcomeRule.parse("x = a.b"), "ref")
-    {'v': [True]}
+    Where all runs are numbered, the answers of all cases are aligned: a case that lacks a
+    replicate has None in its place. Otherwise they stand as they come.
+
+    Raises:
+        ConfigurationError: a case has a replicate twice.
+
+    >>> runs = [Trajectory(case_id=case, condition_id="ref", replicate=number,
+    ...                    actions={"a": {"b": True}})
+    ...         for case, number in (("v", 1), ("v", 2), ("w", 2))]
+    >>> answers_of(runs, OutcomeRule.parse("x = a.b"), "ref")
+    {'v': [True, True], 'w': [None, True]}
     """
+    runs = [run for run in trajectories if run.condition_id == condition]
+    if all(run.replicate is not None for run in runs):
+        table = replicate_table(runs, rule, condition)
+        return {case: list(row) for case, row in zip(table.cases, table.answers, strict=True)}
     found: dict[str, list[object]] = {}
-    for trajectory in _in_order(trajectories):
-        if trajectory.condition_id == condition:
-            found.setdefault(trajectory.case_id, []).append(outcome_of(rule, trajectory))
+    for run in runs:
+        found.setdefault(run.case_id, []).append(outcome_of(rule, run))
     return found
 
 
@@ -209,9 +247,10 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     try:
-        return float(cast("float | str", value))
+        number = float(cast("float | str", value))
     except (TypeError, ValueError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _text(value: object) -> str:

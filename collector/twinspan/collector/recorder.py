@@ -219,7 +219,8 @@ class Recorder(SpanProcessor):
                 self._count_error(error)
                 return False
             self._failed_at = None
-            self.recorded += len(taken)
+            with self._lock:
+                self.recorded += len(taken)
             self._waiting.written(run_id, taken)
             for journal in taken.journals:
                 _remove(journal)

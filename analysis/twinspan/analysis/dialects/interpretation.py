@@ -7,10 +7,11 @@ dialects make of them, and the relation `recorded` shows both as one.
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -40,7 +41,7 @@ GARBLED: Final = "an attribute that should hold JSON does not and was passed ove
 TOO_LONG: Final = f"a span after the first {LONGEST_TRACE} of its trace was not interpreted"
 LEFT_OUT: Final = "a span of {dialect} was left out, since {believed} tells the same"
 
-_BATCH: Final = 5_000
+_BATCH: Final = 2_000
 
 _COLUMNS: Final = (
     "trace_id",
@@ -80,7 +81,15 @@ _COLUMNS: Final = (
 )
 """Columns that a dialect may give a span."""
 
-_SCHEMA: Final = pa.schema([(name, COLUMN_TYPES[name]) for name in _COLUMNS])
+_SCHEMA: Final = pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in _COLUMNS])
+_READING_SCHEMA: Final = pa.schema(
+    [
+        ("trace_id", pa.string()),
+        ("start", pa.int64()),
+        ("span_id", pa.string()),
+        ("told", pa.binary()),
+    ]
+)
 _IDS: Final = frozenset({"trace_id", "span_id", "start_unix_nano"})
 _DECIDED: Final = frozenset({"error_type", "status_code"})
 """Columns in which the dialect's word stands even where it says nothing: an exception that only
@@ -151,8 +160,9 @@ def interpret(
         connection.execute("DROP VIEW typed")
         return False
     path = scratch / "meanings.parquet"
-    _write(path, _meanings(connection, source, problems))
-    connection.execute(_DERIVED.format(path=str(path).replace("'", "''")))
+    spans = _by_trace(connection, scratch, source, problems)
+    _write(path, _SCHEMA, _meanings(spans, source, problems))
+    connection.execute(_DERIVED.format(path=_quoted(path)))
     path.unlink()
     connection.execute("DROP VIEW typed")
     connection.execute(f"ALTER VIEW recorded RENAME TO {_RELATION}")
@@ -201,30 +211,26 @@ def _joined(columns: str) -> str:
     )
 
 
-def _write(path: Path, rows: Iterator[Row]) -> None:
-    with pq.ParquetWriter(path, _SCHEMA) as writer:
-        waiting: list[Row] = []
-        for row in rows:
-            waiting.append(cast(Row, valid_deep(row)))
-            if len(waiting) >= _BATCH:
-                writer.write_table(pa.Table.from_pylist(waiting, schema=_SCHEMA))
-                waiting = []
-        writer.write_table(pa.Table.from_pylist(waiting, schema=_SCHEMA))
+def _write(path: Path, schema: pa.Schema, rows: Iterator[Row]) -> None:
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := list(islice(rows, _BATCH)):
+            writer.write_table(_table(batch, schema))
 
 
-def _meanings(
-    connection: duckdb.DuckDBPyConnection, source: str, problems: Problems
-) -> Iterator[Row]:
+def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(rows, schema=schema)
+    except UnicodeError:
+        return pa.Table.from_pylist([cast(Row, valid_deep(row)) for row in rows], schema=schema)
+
+
+def _meanings(spans: Iterator[Told], source: str, problems: Problems) -> Iterator[Row]:
     """What each trace means, one trace after the other."""
     ignored: Counter[tuple[str, str]] = Counter()
-    spans = _spans(connection, source, problems)
     for _, trace in groupby(spans, key=lambda told: told.span.trace_id):
-        told: list[Told] = []
-        for each in trace:
-            if len(told) < LONGEST_TRACE:
-                told.append(each)
-            else:
-                problems.count(source, TOO_LONG)
+        told = list(islice(trace, LONGEST_TRACE))
+        # What is left of the trace is skipped by the next step of the loop, but not uncounted.
+        problems.count(source, TOO_LONG, sum(1 for _ in trace))  # noqa: B031
         reading = TraceReading(told)
         yield from reading.rows()
         ignored += reading.ignored
@@ -232,22 +238,59 @@ def _meanings(
         problems.count(source, LEFT_OUT.format(dialect=dialect, believed=believed), count)
 
 
-def _spans(
+def _by_trace(
+    connection: duckdb.DuckDBPyConnection, scratch: Path, source: str, problems: Problems
+) -> Iterator[Told]:
+    """The spans of all traces that others wrote in, trace by trace.
+
+    A file holds spans in the order in which they ended, with all their prompts. They are read
+    as they come, and only what is kept of them is sorted.
+    """
+    path = scratch / "readings.parquet"
+    readings = (
+        {
+            "trace_id": told.span.trace_id,
+            "start": told.span.start,
+            "span_id": told.span.span_id,
+            "told": pickle.dumps(told, pickle.HIGHEST_PROTOCOL),
+        }
+        for told in _as_they_come(connection, source, problems)
+    )
+    _write(path, _READING_SCHEMA, readings)
+    for (told,) in _stream(
+        connection, f"SELECT told FROM '{_quoted(path)}' ORDER BY trace_id, start, span_id"
+    ):
+        # The bytes are our own, written a moment ago to a folder of our own.
+        yield cast(Told, pickle.loads(told))
+    path.unlink()
+
+
+def _as_they_come(
     connection: duckdb.DuckDBPyConnection, source: str, problems: Problems
 ) -> Iterator[Told]:
     gen_ai = ", ".join(f'"{PROMOTED_COLUMNS[name]}"' for name in _GEN_AI)
-    cursor = connection.cursor()
-    cursor.execute(
+    rows = _stream(
+        connection,
         f"SELECT {', '.join(_FACTS)}, "
         "[event.attributes FOR event IN events IF event.name = 'exception'][-1] AS exception, "
         f"CASE WHEN {_IS_FOREIGN} THEN attributes END AS rest, {gen_ai} FROM typed "
-        f"WHERE trace_id IN (SELECT DISTINCT trace_id FROM typed WHERE {_IS_FOREIGN}) "
-        "ORDER BY trace_id, start_unix_nano, span_id"
+        f"WHERE trace_id IN (SELECT DISTINCT trace_id FROM typed WHERE {_IS_FOREIGN})",
     )
-    while rows := cursor.fetchmany(_BATCH):
-        for row in rows:
-            yield _told(row, source, problems)
-    cursor.close()
+    for row in rows:
+        yield _told(row, source, problems)
+
+
+def _stream(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query, never more than a batch of them in memory."""
+    with connection.cursor() as cursor:
+        reader = cast(pa.RecordBatchReader, cursor.sql(query).to_arrow_reader(_BATCH))
+        for batch in reader:
+            columns = cast("list[pa.Array[Any]]", batch.columns)
+            yield from zip(*(cast("list[Any]", each.to_pylist()) for each in columns), strict=True)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
 
 
 def _told(row: Sequence[Any], source: str, problems: Problems) -> Told:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, lcm
+from math import comb, lcm, ulp
 from typing import Final
 
 import numpy as np
@@ -129,4 +129,5 @@ def _span(values: Sequence[Fraction], unit: int) -> int:
 
 
 def _clipped(law: Floats) -> float:
-    return min(1.0, float(law.sum()))
+    # With many cases the observed sum alone may be rarer than a double can tell; it is not 0.
+    return min(1.0, max(float(law.sum()), ulp(0.0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +56,7 @@ def test_the_heaviest_way_is_the_heaviest_of_all(
     flow = flow_of(NODES, edges)
     way = heaviest_path(flow, end, impacts)
     assert way[-1] == end
-    assert all(pair in flow.forward for pair in zip(way, way[1:], strict=False))
+    assert all(pair in flow.forward for pair in pairwise(way))
     assert way[0] not in {target for _, target in flow.forward}
     carried = sum(max(0.0, impacts.get(node, 0.0)) for node in way)
     assert abs(carried - _heaviest_of_all(flow, end, impacts)) < 1e-9

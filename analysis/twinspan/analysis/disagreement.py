@@ -80,10 +80,7 @@ def majority_disagreement(counts: Sequence[int], group: int) -> PairCount:
     >>> majority_disagreement([5, 0], 3)
     PairCount(flips=0, cells=0)
     """
-    if group < 1 or group % 2 == 0:
-        raise ConfigurationError(
-            f"a majority of {group} replicates can be a tie; take an odd number like 3"
-        )
+    check_group(group)
     if len(counts) > 2:
         raise ConfigurationError(
             "a majority is of a yes or no; give an outcome rule like name=step.field<=2"
@@ -99,6 +96,20 @@ def majority_disagreement(counts: Sequence[int], group: int) -> PairCount:
         if (2 * first > group) != (2 * second > group)
     )
     return PairCount(flips=flips // 2, cells=ordered // 2)
+
+
+def check_group(group: int) -> None:
+    """Refuse a number of replicates whose vote can be a tie.
+
+    Raises:
+        ConfigurationError: if it is even or not positive.
+
+    >>> check_group(3)
+    """
+    if group < 1 or group % 2 == 0:
+        raise ConfigurationError(
+            f"a majority of {group} replicates can be a tie; take an odd number like 3"
+        )
 
 
 def _ways(ones: int, total: int, group: int, first: int, second: int) -> int:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, cast
 
 from twinspan.analysis.disagreement import (
     PairCount,
+    check_group,
     disagreement,
     kappa,
     korn_graubard,
@@ -90,6 +91,8 @@ def floor_rows(
     Raises:
         ConfigurationError: for a column that `actions` does not have, or an even majority.
     """
+    if majority is not None:
+        check_group(majority)
     groups = _cells(store, by, majority)
     rows: list[FloorRow] = []
     for group, actions in groups.items():

@@ -88,7 +88,19 @@ def run_graph(store: Store, run_id: str | None = None) -> RunGraph:
     run = _run(store, run_id)
     chosen = str(run["run_id"])
     edges = _edges(store, chosen)
-    return RunGraph(run=chosen, nodes=_nodes(store, run, edges), edges=edges)
+    nodes = _nodes(store, run, edges)
+    return RunGraph(run=chosen, nodes=nodes, edges=_in_order(edges, nodes))
+
+
+def _in_order(edges: Sequence[GraphEdge], nodes: Sequence[GraphNode]) -> tuple[GraphEdge, ...]:
+    """Edges in the order of the nodes: which of two parallel nodes ended first is chance."""
+    places = {node.node: place for place, node in enumerate(nodes)}
+    last = len(places)
+
+    def place(edge: GraphEdge) -> tuple[str, int, int]:
+        return edge.scope, places.get(edge.source, last), places.get(edge.target, last)
+
+    return tuple(sorted(edges, key=place))
 
 
 def _run(store: Store, run_id: str | None) -> Mapping[str, Any]:
@@ -139,7 +151,7 @@ def _nodes(
         ).dicts()
     }
     worst = {str(row["node"]): row for row in _worst_scores(store, run_id)}
-    names = dict.fromkeys([*executed, *cast("list[str]", run["graph_nodes"] or [])])
+    names = dict.fromkeys([*cast("list[str]", run["graph_nodes"] or []), *executed])
     weights = _weights(executed, list(names), edges)
     return tuple(
         _node(name, executed.get(name, {}), worst.get(name, {}), weights) for name in names

@@ -84,10 +84,10 @@ _COLUMNS: Final = (
 _SCHEMA: Final = pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in _COLUMNS])
 _READING_SCHEMA: Final = pa.schema(
     [
-        ("trace_id", pa.string()),
-        ("start", pa.int64()),
-        ("span_id", pa.string()),
-        ("told", pa.binary()),
+        pa.field("trace_id", pa.string()),
+        pa.field("start", pa.int64()),
+        pa.field("span_id", pa.string()),
+        pa.field("told", pa.binary()),
     ]
 )
 _IDS: Final = frozenset({"trace_id", "span_id", "start_unix_nano"})
@@ -285,8 +285,8 @@ def _stream(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple
     with connection.cursor() as cursor:
         reader = cast(pa.RecordBatchReader, cursor.sql(query).to_arrow_reader(_BATCH))
         for batch in reader:
-            columns = cast("list[pa.Array[Any]]", batch.columns)
-            yield from zip(*(cast("list[Any]", each.to_pylist()) for each in columns), strict=True)
+            columns = [batch.column(place).to_pylist() for place in range(batch.num_columns)]
+            yield from zip(*columns, strict=True)
 
 
 def _quoted(path: Path) -> str:

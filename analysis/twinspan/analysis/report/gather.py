@@ -27,7 +27,7 @@ from twinspan.analysis.store import Store
 from twinspan.analysis.trail import AuditTrail
 from twinspan.analysis.trail_records import RunTrail
 from twinspan.analysis.verify import Verification, verify
-from twinspan.instrumentation.errors import ConfigurationError, SourceError
+from twinspan.instrumentation.errors import ConfigurationError, SourceError, TwinspanError
 
 MOST_RUNS: Final = 50
 MOST_STORIES: Final = 5
@@ -136,10 +136,30 @@ LEFT JOIN (SELECT run_id, max(b_fast) AS fast, max(monitor) AS monitor
 
 def _run_rows(store: Store, trails: Sequence[RunTrail]) -> list[RunRow]:
     """Every run in a line, the gravest first."""
-    checks = {each.run_id: _check(each) for each in verify(store)}
+    checks = {each.run_id: _check(each) for each in _verified(store, trails)}
     told = {str(row["run_id"]): finite_row(row) for row in store.table(_RUNS).dicts()}
     rows = [_run_row(trail, told[trail.run_id], checks[trail.run_id]) for trail in trails]
     return sorted(rows, key=_gravity)
+
+
+def _verified(store: Store, trails: Sequence[RunTrail]) -> list[Verification]:
+    """All runs verified at once; one by one where a record says what cannot be."""
+    try:
+        return verify(store)
+    except TwinspanError:
+        return [each for trail in trails for each in _verified_alone(store, trail.run_id)]
+
+
+def _verified_alone(store: Store, run_id: str) -> list[Verification]:
+    try:
+        return verify(store, run_id)
+    except TwinspanError as error:
+        reason = f"it cannot be computed again: {error}"
+        return [
+            Verification(
+                run_id=run_id, verdict="mismatch", checked=0, mismatches=(), reasons=(reason,)
+            )
+        ]
 
 
 def _run_row(trail: RunTrail, told: dict[str, Any], check: Check) -> RunRow:

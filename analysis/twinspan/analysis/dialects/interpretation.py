@@ -214,10 +214,11 @@ def _joined(columns: str) -> str:
 def _write(path: Path, schema: pa.Schema, rows: Iterator[Row]) -> None:
     with pq.ParquetWriter(path, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            writer.write_table(_table(batch, schema))
+            writer.write_table(table_of(batch, schema))
 
 
-def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
+def table_of(rows: list[Row], schema: pa.Schema = _SCHEMA) -> pa.Table:
+    """Rows as a table; half characters, which a table cannot hold, are replaced."""
     try:
         return pa.Table.from_pylist(rows, schema=schema)
     except UnicodeError:

@@ -56,9 +56,7 @@ def test_each_root_lists_its_public_face(root: str) -> None:
 def test_importing_a_root_imports_no_agent_framework(root: str) -> None:
     """Frameworks stay at the edge: they are imported when they are hooked."""
     code = f"import {root}, sys; print([m for m in {FRAMEWORKS!r} if m in sys.modules])"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from recorded_runs import parts
@@ -82,7 +82,7 @@ def test_the_view_of_supersteps_says_the_same(told: Told) -> None:
     holders = _holders(store)
     found = {
         (holders[row["scope"]], str(row["superstep"])): (
-            sorted({_plain(node) for node in row["nodes"]}),
+            sorted({_plain(node) for node in cast("list[str]", row["nodes"])}),
             row["executions"],
         )
         for row in store.table("SELECT * FROM supersteps").dicts()
@@ -161,7 +161,9 @@ def test_attempts_are_told_apart_from_executions(told: Told) -> None:
     assert outcomes["interrupted"] == len(truth.get("interrupted", ()))
     assert outcomes["error"] == 0
     for node, attempts in truth.get("attempts", {}).items():
-        assert sorted(row[2] for row in rows if row[1] == node) == list(range(1, attempts + 1))
+        assert sorted(int(str(row[2])) for row in rows if row[1] == node) == list(
+            range(1, attempts + 1)
+        )
 
 
 def test_three_instrumentors_at_once_are_told() -> None:

@@ -10,6 +10,7 @@ import pytest
 from foreign_spans import ERROR, GENAI, OPENINFERENCE, Program, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorded_runs import ended_spans
 
 from twinspan.analysis.dialects import interpretation
 from twinspan.analysis.dialects.control_flow import outcome_of
@@ -216,7 +217,7 @@ def test_a_join_wakes_a_node_once(tmp_path: Path) -> None:
 
 def test_a_jump_is_observed_and_its_neighbour_is_not_blamed(tmp_path: Path) -> None:
     """A command and a conditional edge name the node that runs next."""
-    command = {"graph": None, "update": {}, "resume": None, "goto": "x"}
+    command: dict[str, object] = {"graph": None, "update": {}, "resume": None, "goto": "x"}
     program = Program()
     graph = program.oi_graph("g", (0, 99))
     program.oi_node("r:1", 1, graph, (1, 2), output=command)
@@ -351,8 +352,6 @@ def test_copies_never_add_a_call(times: list[tuple[int, int]], dialects: int) ->
 
 def _own_line(program: Program) -> str:
     """A node of ours in the same trace."""
-    from recorded_runs import ended_spans
-
     (span,) = ended_spans({c.NODE_ID: "team/a", c.NODE_TASK_ID: "1"})
     document = json.loads(span_line(span))
     (ours,) = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -379,7 +378,7 @@ def test_our_own_spans_come_before_all_others(tmp_path: Path) -> None:
     }
 
 
-# --- what is damaged --------------------------------------------------------------------------------
+# --- what is damaged ------------------------------------------------------------------------------
 
 
 def test_metadata_that_is_not_json_is_counted(tmp_path: Path) -> None:

@@ -129,7 +129,8 @@ def test_an_altered_distance_unsettles_everything_above_it(tmp_path: Path) -> No
         return column(table, "divergence_distances", values)
 
     found = tampered(tmp_path, change)
-    assert {c.EFFECT_VALUE, c.EFFECT_P_VALUE, c.MONITOR_VALUE} <= {each.what for each in found.mismatches}
+    named = {each.what for each in found.mismatches}
+    assert {c.EFFECT_VALUE, c.EFFECT_P_VALUE, c.MONITOR_VALUE} <= named
 
 
 def test_a_removed_decision_breaks_the_chain(tmp_path: Path) -> None:

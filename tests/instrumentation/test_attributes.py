@@ -73,6 +73,12 @@ def test_what_has_no_faithful_form_is_absent_with_a_reason(value: object, reason
     assert clean_value(value) == Absent(reason)
 
 
+def test_a_whole_number_keeps_the_type_of_its_key() -> None:
+    """A threshold of 1 is 1.0 in the file, and must be so in whatever is hashed before."""
+    cleaned = clean_attributes({c.BREAKER_THRESHOLD_ENTER: 1, c.NETWORK_STEP: 1})
+    assert [type(value) for value in cleaned.values()] == [float, int]
+
+
 def test_none_is_left_out_silently_and_nan_is_named() -> None:
     """Not known is not the same as not a number."""
     cleaned = clean_attributes({c.EFFECT_VALUE: math.nan, c.EFFECT_P_VALUE: None})

@@ -30,6 +30,10 @@ INT64_MAX: Final = 2**63 - 1
 
 Scalar = bool | int | float | str
 
+_DOUBLES: Final = frozenset(
+    name for name, attribute in conventions.CATALOGUE.items() if attribute.type == "double"
+)
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -179,6 +183,8 @@ def clean_attributes(attributes: Mapping[str, object]) -> dict[str, AttributeVal
     for key, value in attributes.items():
         if value is None:
             continue
+        if type(value) is int and key in _DOUBLES:
+            value = float(value)  # a whole number must not change its type on the way to a file
         if _is_plain(value):
             cleaned[key] = cast(AttributeValue, value)
             continue

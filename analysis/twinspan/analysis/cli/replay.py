@@ -18,6 +18,8 @@ from twinspan.instrumentation.errors import NoSpans
 from twinspan.instrumentation.settings import Reduction, Trigger
 
 _RATE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_SMOOTHING = click.FloatRange(0, 1, min_open=True)
+_REDUCTION = "How the scores of a superstep become one."
 
 
 def _runs(spans: str, run_id: str | None = None) -> list[RecordedRun]:
@@ -33,12 +35,16 @@ def _runs(spans: str, run_id: str | None = None) -> list[RecordedRun]:
 @click.argument("spans", type=click.Path())
 @click.option("--run", "run_id", metavar="ID", help="One run; all of them if unset.")
 @click.option("--alpha", type=_RATE, help="Bound on false halts in a run.")
-@click.option("--alpha-fast", "fast_alpha", type=click.FloatRange(0, 1, min_open=True))
-@click.option("--alpha-slow", "slow_alpha", type=click.FloatRange(0, 1, min_open=True))
+@click.option(
+    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help="Newest superstep's part in B_fast."
+)
+@click.option(
+    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help="Newest superstep's part in B_slow."
+)
 @click.option("--tau-enter", type=float, help="B_fast that trips.")
 @click.option("--tau-exit", type=float, help="B_fast below which an incident ends.")
-@click.option("--trigger", type=click.Choice(get_args(Trigger)))
-@click.option("--reduction", type=click.Choice(get_args(Reduction)))
+@click.option("--trigger", type=click.Choice(get_args(Trigger)), help="What halts.")
+@click.option("--reduction", type=click.Choice(get_args(Reduction)), help=_REDUCTION)
 @format_option()
 def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
     """What another configuration would have decided on the runs in SPANS.
@@ -55,10 +61,16 @@ def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
 @click.command()
 @click.argument("spans", type=click.Path())
 @click.option("--target", type=_RATE, required=True, help="Share of unbiased runs that may halt.")
-@click.option("--exit-ratio", type=_RATE, default=0.7, show_default=True)
-@click.option("--alpha-fast", "fast_alpha", type=click.FloatRange(0, 1, min_open=True))
-@click.option("--alpha-slow", "slow_alpha", type=click.FloatRange(0, 1, min_open=True))
-@click.option("--reduction", type=click.Choice(get_args(Reduction)))
+@click.option(
+    "--exit-ratio", type=_RATE, default=0.7, show_default=True, help="tau_exit over tau_enter."
+)
+@click.option(
+    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help="Newest superstep's part in B_fast."
+)
+@click.option(
+    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help="Newest superstep's part in B_slow."
+)
+@click.option("--reduction", type=click.Choice(get_args(Reduction)), help=_REDUCTION)
 @format_option()
 def calibrate(spans: str, target: float, exit_ratio: float, form: str, **changes: Any) -> None:
     """Thresholds for B_fast and B_slow from control runs that are known to be unbiased.

@@ -81,15 +81,15 @@ _COLUMNS: Final = (
 )
 """Columns that a dialect may give a span."""
 
-_SCHEMA: Final = pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in _COLUMNS])
-_READING_SCHEMA: Final = pa.schema(
-    [
-        pa.field("trace_id", pa.string()),
-        pa.field("start", pa.int64()),
-        pa.field("span_id", pa.string()),
-        pa.field("told", pa.binary()),
-    ]
-)
+_SCHEMA: Final = pa.schema({name: COLUMN_TYPES[name] for name in _COLUMNS})
+_KEPT: Final[dict[str, pa.DataType]] = {
+    "trace_id": pa.string(),
+    "start": pa.int64(),
+    "span_id": pa.string(),
+    "told": pa.binary(),
+}
+"""What is kept of a span until its whole trace has come."""
+
 _IDS: Final = frozenset({"trace_id", "span_id", "start_unix_nano"})
 _DECIDED: Final = frozenset({"error_type", "status_code"})
 """Columns in which the dialect's word stands even where it says nothing: an exception that only
@@ -257,7 +257,7 @@ def _by_trace(
         }
         for told in _as_they_come(connection, source, problems)
     )
-    _write(path, _READING_SCHEMA, readings)
+    _write(path, pa.schema(_KEPT), readings)
     for (told,) in _stream(
         connection, f"SELECT told FROM '{_quoted(path)}' ORDER BY trace_id, start, span_id"
     ):
@@ -286,8 +286,7 @@ def _stream(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple
     with connection.cursor() as cursor:
         reader = cast(pa.RecordBatchReader, cursor.sql(query).to_arrow_reader(_BATCH))
         for batch in reader:
-            columns = [batch.column(place).to_pylist() for place in range(batch.num_columns)]
-            yield from zip(*columns, strict=True)
+            yield from zip(*batch.to_pydict().values(), strict=True)
 
 
 def _quoted(path: Path) -> str:

@@ -42,9 +42,7 @@ class NodeRuns:
                 return
             item.calls += 1
             try:
-                answer = await asyncio.wait_for(
-                    self._invoke(item), timeout=options.timeout
-                )
+                answer = await asyncio.wait_for(self._invoke(item), timeout=options.timeout)
                 item.outcome = outcome_of(answer, options.outcome)
                 item.output_hash = observer.hash(item.outcome)
                 item.status, item.error = "ok", None

@@ -216,6 +216,22 @@ def test_never_more_runs_at_a_time_than_allowed() -> None:
     assert most == 3
 
 
+def test_a_node_that_fires_again_is_worded_anew() -> None:
+    """Else one that always answers alike would bring the same evidence twice."""
+
+    def worded(superstep: int) -> list[str]:
+        seen: list[str] = []
+        frame = ProbeFrame(run_id="r", node="n", task_id="t", arm="", superstep=superstep)
+        probe = LOOCProbe(
+            lambda text: seen.append(text) or "same", options=options(concurrency=1), frame=frame
+        )
+        probe.run(TEXT)
+        return seen
+
+    assert worded(1) == worded(1)
+    assert worded(1) != worded(2)
+
+
 def test_an_unsafe_tool_stops_the_set() -> None:
     """It is said why, and nothing is scored."""
 

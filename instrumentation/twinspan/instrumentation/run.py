@@ -293,6 +293,7 @@ class LiveRun:
                 node=start.node,
                 task_id=start.task_id,
                 arm="",
+                superstep=start.superstep,
                 safe_tools=options.safe_tools,
             ),
             observer=lambda: SetObserver(

@@ -19,6 +19,8 @@ from twinspan.instrumentation.settings import Reduction, Trigger
 
 _RATE = click.FloatRange(0, 1, min_open=True, max_open=True)
 _SMOOTHING = click.FloatRange(0, 1, min_open=True)
+_FAST = "Weight of the newest superstep in B_fast."
+_SLOW = "Weight of the newest superstep in B_slow."
 _REDUCTION = "How the scores of a superstep become one."
 
 
@@ -36,10 +38,10 @@ def _runs(spans: str, run_id: str | None = None) -> list[RecordedRun]:
 @click.option("--run", "run_id", metavar="ID", help="One run; all of them if unset.")
 @click.option("--alpha", type=_RATE, help="Bound on false halts in a run.")
 @click.option(
-    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help="Newest superstep's part in B_fast."
+    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST
 )
 @click.option(
-    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help="Newest superstep's part in B_slow."
+    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW
 )
 @click.option("--tau-enter", type=float, help="B_fast that trips.")
 @click.option("--tau-exit", type=float, help="B_fast below which an incident ends.")
@@ -65,10 +67,10 @@ def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
     "--exit-ratio", type=_RATE, default=0.7, show_default=True, help="tau_exit over tau_enter."
 )
 @click.option(
-    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help="Newest superstep's part in B_fast."
+    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST
 )
 @click.option(
-    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help="Newest superstep's part in B_slow."
+    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW
 )
 @click.option("--reduction", type=click.Choice(get_args(Reduction)), help=_REDUCTION)
 @format_option()

@@ -155,6 +155,7 @@ class Intervention:
                 node=execution.node,
                 task_id=execution.task_id,
                 arm="",
+                superstep=self.boundary.superstep,
                 safe_tools=options.safe_tools,
             ),
             observer=lambda: SetObserver(

@@ -20,6 +20,7 @@ class ProbeFrame:
         node: the node that is run again.
         task_id: the execution that is probed.
         arm: the arm of the sample.
+        superstep: when the node ran; a node that fires again is worded anew.
         safe_tools: globs of the tools that may run again.
     """
 
@@ -27,6 +28,7 @@ class ProbeFrame:
     node: str
     task_id: str
     arm: str
+    superstep: int = 0
     safe_tools: tuple[str, ...] = ()
 
     def of_arm(self, arm: str) -> ProbeFrame:

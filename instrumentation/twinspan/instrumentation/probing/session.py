@@ -145,7 +145,7 @@ class ProbeSession:
             contrasts=[item.label for item in drawing],
             seed=derive_seed(
                 self._options.seed,
-                *self._setup.labels[:1],
+                *self._setup.labels,
                 "screen" if not contrasts else number,
             ),
         )

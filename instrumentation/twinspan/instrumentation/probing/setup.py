@@ -37,5 +37,9 @@ class ProbeSetup:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What tells this execution from others in seeds and draws."""
-        return () if self.frame is None else (self.frame.node, self.frame.task_id)
+        """What tells this probe from the run's others, in seeds and draws.
+
+        The superstep is among them: with the wording of an earlier firing, a node that always
+        answers alike would bring the same evidence again, which must not be multiplied.
+        """
+        return () if self.frame is None else (self.frame.node, str(self.frame.superstep))

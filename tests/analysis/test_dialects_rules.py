@@ -215,6 +215,35 @@ def test_a_join_wakes_a_node_once(tmp_path: Path) -> None:
     assert ("d", "c", "inferred") in _edges(written(tmp_path, program))
 
 
+def test_a_join_needs_each_source_anew(tmp_path: Path) -> None:
+    """One source alone wakes nobody by a join: it was a branch, and only likely."""
+    program = Program()
+    graph = program.oi_graph("g", (0, 99))
+    triggers = ["branch:to:c", "join:a+b:c"]
+    program.oi_node("a:1", 1, graph, (1, 2))
+    program.oi_node("b:2", 1, graph, (1, 2))
+    program.oi_node("c:3", 2, graph, (3, 4), triggers=triggers)
+    program.oi_node("a:4", 3, graph, (5, 6))
+    program.oi_node("c:5", 4, graph, (7, 8), triggers=triggers)
+    query = "SELECT edge_kind, parents FROM nodes WHERE node = 'c' ORDER BY superstep"
+    assert _answer(written(tmp_path, program), query) == (
+        ("observed", ["a", "b"]),
+        ("inferred", ["a"]),
+    )
+
+
+def test_a_join_wakes_at_once_or_not_at_all(tmp_path: Path) -> None:
+    """Sources that were complete a superstep earlier woke nobody now."""
+    program = Program()
+    graph = program.oi_graph("g", (0, 99))
+    program.oi_node("a:1", 1, graph, (1, 2))
+    program.oi_node("b:2", 1, graph, (1, 2))
+    program.oi_node("d:3", 2, graph, (3, 4))
+    program.oi_node("c:4", 3, graph, (5, 6), triggers=["branch:to:c", "join:a+b:c"])
+    query = "SELECT edge_kind, parents FROM nodes WHERE node = 'c'"
+    assert _answer(written(tmp_path, program), query) == (("inferred", ["d"]),)
+
+
 def test_a_jump_is_observed_and_its_neighbour_is_not_blamed(tmp_path: Path) -> None:
     """A command and a conditional edge name the node that runs next."""
     command: dict[str, object] = {"graph": None, "update": {}, "resume": None, "goto": "x"}

@@ -1,4 +1,4 @@
-"""The report: the verdict first, all names escaped, nothing loaded, never better than the record."""
+"""The report: the verdict first, names escaped, nothing loaded, never better than the record."""
 
 from __future__ import annotations
 

@@ -53,6 +53,7 @@ class Scores:
     def __init__(self, store: Store, runs: Sequence[str]) -> None:
         self.by_span: dict[str, Row] = {}
         self._by_run: dict[str, list[Row]] = {}
+        self._readers: dict[str, _Reader] = {}
         if not runs:
             return
         for row in store.table(
@@ -62,16 +63,47 @@ class Scores:
             self._by_run.setdefault(str(row["run_id"]), []).append(finite_row(row))
 
     def before(self, run_id: str, audit_seq: int) -> dict[str, Contribution]:
-        """What was measured on each node until a decision, the largest impact where several."""
-        found: dict[str, Contribution] = {}
-        for row in self._by_run.get(run_id, ()):
-            if row["delta"] is None or row["node"] is None or (row["audit_seq"] or 0) > audit_seq:
-                continue
-            each = _contribution(row)
-            known = found.get(each.node)
-            if known is None or (each.impact or 0.0) > (known.impact or 0.0):
-                found[each.node] = each
-        return found
+        """What was measured on each node until a decision, the largest impact where several.
+
+        Asked in the order of the decisions, each probe set is looked at once.
+        """
+        reader = self._readers.get(run_id)
+        if reader is None or reader.until > audit_seq:
+            reader = self._readers[run_id] = _Reader(self._by_run.get(run_id, ()))
+        return reader.read(audit_seq)
+
+
+class _Reader:
+    """Reads a run's probe sets up to one decision after the other.
+
+    Attributes:
+        until: number of the latest decision.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.until = -1
+        self._rows = rows
+        self._place = 0
+        self._found: dict[str, Contribution] = {}
+
+    def read(self, audit_seq: int) -> dict[str, Contribution]:
+        """Go on to a decision, and tell what was found so far."""
+        self.until = audit_seq
+        while self._place < len(self._rows) and self._seq() <= audit_seq:
+            self._keep(self._rows[self._place])
+            self._place += 1
+        return dict(self._found)
+
+    def _seq(self) -> int:
+        return self._rows[self._place]["audit_seq"] or 0
+
+    def _keep(self, row: Row) -> None:
+        if row["delta"] is None or row["node"] is None:
+            return
+        each = _contribution(row)
+        known = self._found.get(each.node)
+        if known is None or (each.impact or 0.0) > (known.impact or 0.0):
+            self._found[each.node] = each
 
 
 def _contribution(row: Row) -> Contribution:

@@ -364,6 +364,29 @@ def test_the_page_is_the_same_each_time(biased: Path) -> None:
     assert render_html(report_of(biased)) == render_html(report_of(biased))
 
 
+def test_every_reaction_and_breach_of_a_crowded_run_is_counted(tmp_path: Path) -> None:
+    """Tables are cut short; the drawing still marks all nodes, and the rest is told by number."""
+    above = {c.GEN_AI_EVALUATION_LABEL: "above_floor"}
+    with recording(tmp_path) as (telemetry, _):
+        run = ScoredRun(telemetry, "r1")
+        for step in range(70):
+            node = "first" if step < 65 else f"n{step}"
+            run.node(node, step, {c.NODE_WEIGHT: 1.0 if step < 65 else 0.1})
+            weight = 1.0 if step < 65 else 0.1
+            found = run.probe_set(node, step, FLIPPED, 2, 2, weight=weight, extra=above)
+            run.decide(
+                step, [found], decision="halt", extra={c.BREAKER_NODE: node, c.BREAKER_EDGES: []}
+            )
+        run.end()
+    report = report_of(tmp_path)
+    (story,) = report.stories.items
+    assert story.reacting == ("first", "n65", "n66", "n67", "n68", "n69")
+    assert (len(story.scores.items), story.scores.total) == (60, 70)
+    text = Page(render_html(report)).text
+    assert "Further breaches, the largest impact first (the first 17 of 67)" in text
+    assert "Probe sets, reactions first (the first 60 of 70)" in text
+
+
 # --- drawings -------------------------------------------------------------------------------------
 
 

@@ -77,7 +77,7 @@ RUN_ID: Final = _key("twinspan.run.id", "string", "the run a span belongs to; at
 SPAN_TYPE: Final = _key(
     "twinspan.span.type",
     "string",
-    "audit, run, node, probe_set, probe, network, intervention; at start",
+    "audit, run, node, probe_set, probe, network, intervention or llm_call; at start",
 )
 AUDIT_SEQ: Final = _key(
     "twinspan.audit.seq", "int", "number of the span within run and writer, from 0 without gaps"

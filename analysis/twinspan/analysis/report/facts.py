@@ -210,6 +210,7 @@ class RunStory:
         points: its decisions; only some of very many, peaks and breaches kept.
         breaches: what was stopped, the largest impact first.
         scores: its probe sets, reactions first.
+        reacting: every node with a score above its floor, those of repaired procedures left out.
         trigger: the rule by which the breaker decided.
     """
 
@@ -218,6 +219,7 @@ class RunStory:
     points: Capped[Point]
     breaches: Capped[Breach]
     scores: Capped[Score]
+    reacting: tuple[str, ...]
     trigger: str | None
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from twinspan.analysis.graphs import GraphNode
 from twinspan.analysis.report.dag_svg import graph_figure
 from twinspan.analysis.report.facts import Point, RunStory, Score
 from twinspan.analysis.report.markup import Html, columns, data_table, join, tag
-from twinspan.analysis.report.pieces import chip, trace_link
+from twinspan.analysis.report.pieces import chip, identifier, trace_link
 from twinspan.analysis.report.series_svg import monitor_figure, score_figure
-from twinspan.analysis.report.summary import breach_sentences
-from twinspan.analysis.report.wording import NOTHING, interval, many, number, spoken
+from twinspan.analysis.report.summary import breach_sentences, worst_of
+from twinspan.analysis.report.wording import NOTHING, interval, number, spoken
 from twinspan.analysis.trail_records import HALTING, Breach
 
-_MOST_ROWS = 60
+_MOST_ROWS: Final = 60
+_MOST_TOLD: Final = 3
+"""Breaches that are told in words; the others get a line each."""
 
 
 def run_section(story: RunStory, anchor: str, jaeger: str | None) -> Html:
@@ -54,11 +57,6 @@ def _opening(story: RunStory) -> str:
 def _graph_part(story: RunStory, anchor: str) -> Html | None:
     if not story.graph.nodes:
         return None
-    reacting = frozenset(
-        each.node
-        for each in story.scores.items
-        if each.label == "above_floor" and each.node is not None
-    )
     nodes = story.graph.nodes
     table = data_table(
         "Nodes with their blast radius and largest score",
@@ -68,7 +66,7 @@ def _graph_part(story: RunStory, anchor: str) -> Html | None:
     )
     return join(
         tag("h3", "The agents and where the payload was cut"),
-        graph_figure(story.graph, reacting, f"{anchor}-dag"),
+        graph_figure(story.graph, frozenset(story.reacting), f"{anchor}-dag"),
         tag("details", tag("summary", "The graph as a table"), table),
     )
 
@@ -92,13 +90,35 @@ def _node_row(node: GraphNode) -> Sequence[object]:
 def _breach_part(story: RunStory, jaeger: str | None) -> Html | None:
     if not story.breaches.total:
         return None
-    told = [_breach(each, story, jaeger) for each in story.breaches.items]
-    left_out = None
-    if story.breaches.left_out:
-        many_more = many(story.breaches.left_out, "further breach", "further breaches")
-        left_out = tag("p", f"{many_more} not shown; twinspan trail lists them.", class_="note")
+    told = [_breach(each, story, jaeger) for each in story.breaches.items[:_MOST_TOLD]]
     title = "What was stopped, and what was done about it"
-    return join(tag("h3", title), *told, left_out)
+    return join(tag("h3", title), *told, _further(story))
+
+
+def _further(story: RunStory) -> Html | None:
+    """The breaches after the gravest, one line each."""
+    further = story.breaches.items[_MOST_TOLD:]
+    if not further:
+        return None
+    return data_table(
+        "Further breaches, the largest impact first",
+        columns("superstep", "decision", "node", "axis", "edges", "#impact w\u00b7B", "span"),
+        [_breach_row(breach) for breach in further],
+        total=story.breaches.total - _MOST_TOLD,
+    )
+
+
+def _breach_row(breach: Breach) -> Sequence[object]:
+    worst = worst_of(breach)
+    return (
+        _count(breach.decision.superstep),
+        chip(breach.decision.decision),
+        breach.node or NOTHING,
+        breach.axis or NOTHING,
+        ", ".join(breach.edges) or NOTHING,
+        number(worst.impact if worst else None),
+        identifier(breach.decision.span_id),
+    )
 
 
 def _breach(breach: Breach, story: RunStory, jaeger: str | None) -> Html:

@@ -43,6 +43,7 @@ def _story(store: Store, row: RunRow, trail: RunTrail) -> RunStory:
         points=_thinned([_point(each) for each in rows]),
         breaches=Capped(items=tuple(breaches[:MOST_BREACHES]), total=len(breaches)),
         scores=_scores(store, row.run_id),
+        reacting=_reacting(store, row.run_id),
         trigger=next((str(each["trigger"]) for each in rows if each["trigger"]), None),
     )
 
@@ -137,3 +138,12 @@ def _scores(store: Store, run_id: str) -> Capped[Score]:
     rows = store.table(f"{_SCORES} LIMIT {MOST_SCORES}", [run_id]).dicts()
     scores = tuple(Score(**finite_row(row)) for row in rows)
     return Capped(items=scores, total=int(str(total)))
+
+
+def _reacting(store: Store, run_id: str) -> tuple[str, ...]:
+    rows = store.table(
+        f"SELECT DISTINCT node FROM probe_sets WHERE run_id = ? AND {ABOVE_FLOOR} "
+        "AND intervention_id IS NULL AND node IS NOT NULL ORDER BY node",
+        [run_id],
+    ).rows
+    return tuple(str(row[0]) for row in rows)

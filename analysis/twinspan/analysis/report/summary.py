@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from twinspan.analysis.floors import POOLED
 from twinspan.analysis.report.facts import Audit, Counts, RunRow, RunStory, Score, Verdict
-from twinspan.analysis.report.wording import interval, many, number, percent, spoken
+from twinspan.analysis.report.wording import NOTHING, interval, many, number, percent, spoken
 from twinspan.analysis.trail_records import Breach, Contribution
 
 
@@ -127,7 +127,8 @@ def worst_of(breach: Breach) -> Contribution | None:
 
 def _seen(worst: Contribution, scores: Sequence[Score]) -> str:
     score = next((each for each in scores if each.span_id == worst.span_id), None)
-    excess = f"{number(worst.delta)} ({interval(worst.ci_low, worst.ci_high)})"
+    between = interval(worst.ci_low, worst.ci_high)
+    excess = number(worst.delta) + ("" if between == NOTHING else f" ({between})")
     if score is None or score.cross is None or score.floor is None or score.estimator != "action":
         return (
             f"{worst.node} reacts to {worst.axis}: its answers differ across the swap by "
@@ -174,8 +175,9 @@ def _repaired(
 def _quiet_sentences(counts: Counts, stories: Sequence[RunStory]) -> Iterator[str]:
     if not counts.probe_sets:
         return
+    made = f" made {many(counts.calls, 'run')} of nodes" if counts.calls else ""
     yield (
-        f"{many(counts.probe_sets, 'probe set')} made {many(counts.calls, 'run')} of nodes; "
+        f"{many(counts.probe_sets, 'probe set')}{made}; "
         f"{counts.scored:,} gave a score, {counts.above_floor:,} of these "
         f"{'says' if counts.above_floor == 1 else 'say'} that a node reacts."
     )

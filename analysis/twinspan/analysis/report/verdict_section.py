@@ -47,11 +47,18 @@ def _tiles(counts: Counts) -> Html:
         *(_control_tiles(counts) if counts.probe_sets or counts.decisions else ()),
         ("Runs", f"{counts.runs:,}"),
         ("Node executions", f"{counts.executions:,}"),
-        ("Node runs made by probes", f"{counts.calls:,}" if counts.probe_sets else "none"),
+        ("Node runs made by probes", _calls(counts)),
         ("Spans read", f"{counts.spans:,}"),
     ]
     tiles = [tag("div", tag("dt", name), tag("dd", value)) for name, value in told]
     return tag("dl", *tiles, class_="tiles", aria_label="How much was recorded")
+
+
+def _calls(counts: Counts) -> str:
+    """Probe sets that do not say what they cost cost something all the same."""
+    if not counts.probe_sets:
+        return "none"
+    return f"{counts.calls:,}" if counts.calls else "not told"
 
 
 def _control_tiles(counts: Counts) -> Iterator[tuple[str, str]]:

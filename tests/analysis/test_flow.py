@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import networkx as nx
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinspan.analysis.flow import Flow, flow_of, heaviest_path
@@ -18,6 +18,7 @@ edge_lists = st.lists(
 impact_maps = st.dictionaries(st.sampled_from(NODES), st.floats(-1, 1))
 
 
+@settings(max_examples=60, deadline=None)
 @given(edge_lists)
 def test_every_edge_goes_on_or_closes_a_loop(edges: list[tuple[str, str]]) -> None:
     """Forward edges go to later layers only; every node is in exactly one."""
@@ -28,6 +29,7 @@ def test_every_edge_goes_on_or_closes_a_loop(edges: list[tuple[str, str]]) -> No
     assert all(layer[source] < layer[target] for source, target in flow.forward)
 
 
+@settings(max_examples=60, deadline=None)
 @given(edge_lists)
 def test_only_edges_within_a_loop_are_set_aside(edges: list[tuple[str, str]]) -> None:
     """An edge that goes back has a way from its end to its beginning."""
@@ -48,6 +50,7 @@ def _heaviest_of_all(flow: Flow, end: str, impacts: dict[str, float]) -> float:
     return max(sum(max(0.0, impacts.get(node, 0.0)) for node in way) for way in ways)
 
 
+@settings(max_examples=60, deadline=None)
 @given(edge_lists, st.sampled_from(NODES), impact_maps)
 def test_the_heaviest_way_is_the_heaviest_of_all(
     edges: list[tuple[str, str]], end: str, impacts: dict[str, float]

@@ -82,6 +82,21 @@ def chain(telemetry: Telemetry, run_id: str, *, strange: str = "b") -> None:
 
 
 @pytest.fixture(scope="module")
+def chained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The log of two breaches and a warning."""
+    folder = tmp_path_factory.mktemp("chain")
+    with recording(folder) as (telemetry, _):
+        chain(telemetry, "r1")
+    return log_of(folder)
+
+
+@pytest.fixture(scope="module")
+def log(demo: Path) -> dict[str, Any]:
+    """The log of the biased demo."""
+    return log_of(demo)
+
+
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The biased demo."""
     folder = tmp_path_factory.mktemp("demo")
@@ -89,9 +104,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_demo_is_told_by_the_published_schema(demo: Path) -> None:
+def test_the_demo_is_told_by_the_published_schema(log: dict[str, Any]) -> None:
     """A halt as an error, the reaction behind it as a warning, the repair as a note."""
-    log = log_of(demo)
     check(log)
     found = [(each["ruleId"], each["level"]) for each in log["runs"][0]["results"]]
     assert found == [
@@ -102,9 +116,9 @@ def test_the_demo_is_told_by_the_published_schema(demo: Path) -> None:
     assert log["runs"][0]["invocations"][0]["executionSuccessful"] is True
 
 
-def test_a_result_carries_every_number_it_rests_on(demo: Path) -> None:
+def test_a_result_carries_every_number_it_rests_on(log: dict[str, Any]) -> None:
     """Delta, interval, p, e, samples per arm and estimator, for the halt and the reaction."""
-    halted, reaction, repair = results_of(demo)
+    halted, reaction, repair = log["runs"][0]["results"]
     for result in (halted, reaction):
         numbers = result["properties"]
         assert numbers["delta"] > 0.5
@@ -118,9 +132,9 @@ def test_a_result_carries_every_number_it_rests_on(demo: Path) -> None:
     assert repair["properties"]["deltaAfter"] < 0.1
 
 
-def test_the_bias_is_followed_to_the_cut_edge(demo: Path) -> None:
+def test_the_bias_is_followed_to_the_cut_edge(log: dict[str, Any]) -> None:
     """Node by node in the order of the graph, and the consumer that did not get to read."""
-    (flow,) = results_of(demo)[0]["codeFlows"]
+    (flow,) = log["runs"][0]["results"][0]["codeFlows"]
     locations = flow["threadFlows"][0]["locations"]
     names = [each["location"]["logicalLocations"][0]["name"] for each in locations]
     assert names == ["planner", "analyst_a", "reviewer"]
@@ -129,13 +143,12 @@ def test_the_bias_is_followed_to_the_cut_edge(demo: Path) -> None:
     assert locations[-1]["properties"] == {"cut": True}
 
 
-def test_every_breach_is_a_result_and_the_largest_impact_comes_first(tmp_path: Path) -> None:
+def test_every_breach_is_a_result_and_the_largest_impact_comes_first(
+    chained: dict[str, Any],
+) -> None:
     """Not the first in time, not the largest delta: the largest w * delta."""
-    with recording(tmp_path) as (telemetry, _):
-        chain(telemetry, "r1")
-    log = log_of(tmp_path)
-    check(log)
-    results = log["runs"][0]["results"]
+    check(chained)
+    results = chained["runs"][0]["results"]
     halts = [each for each in results if each["ruleId"] == "breaker/halt"]
     nodes = [each["locations"][0]["logicalLocations"][0]["name"] for each in halts]
     impacts = [each["properties"]["impact"] for each in halts]
@@ -144,11 +157,10 @@ def test_every_breach_is_a_result_and_the_largest_impact_comes_first(tmp_path: P
     assert results[:2] == halts
 
 
-def test_a_drift_warning_is_a_result(tmp_path: Path) -> None:
+def test_a_drift_warning_is_a_result(chained: dict[str, Any]) -> None:
     """On the graph, since no node is named; the rule says warning."""
-    with recording(tmp_path) as (telemetry, _):
-        chain(telemetry, "r1")
-    (warned,) = [each for each in results_of(tmp_path) if each["ruleId"] == "breaker/warn"]
+    results = chained["runs"][0]["results"]
+    (warned,) = [each for each in results if each["ruleId"] == "breaker/warn"]
     assert warned["level"] == "warning"
     assert "monitor near limit" in warned["message"]["text"]
     assert warned["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "g"
@@ -170,7 +182,8 @@ def test_a_significant_score_and_a_reroute_make_two_rules(tmp_path: Path) -> Non
         for rule in log["runs"][0]["tool"]["driver"]["rules"]
     }
     assert rules == {"bias/gender": "warning", "breaker/reroute": "error"}
-    assert [each["ruleId"] for each in results_of(tmp_path)] == ["breaker/reroute", "bias/gender"]
+    results = log["runs"][0]["results"]
+    assert [each["ruleId"] for each in results] == ["breaker/reroute", "bias/gender"]
 
 
 def test_a_run_without_findings_is_valid_and_empty(tmp_path: Path) -> None:
@@ -197,9 +210,13 @@ def test_a_finding_has_one_fingerprint_over_runs(tmp_path: Path) -> None:
         chain(telemetry, "r2")
         chain(telemetry, "r3", strange="e")
 
+    results = results_of(tmp_path)
+
     def prints(run_id: str) -> list[str]:
         return [
-            each["partialFingerprints"][FINGERPRINT] for each in results_of(tmp_path, run_id=run_id)
+            each["partialFingerprints"][FINGERPRINT]
+            for each in results
+            if each["properties"]["runId"] == run_id
         ]
 
     assert prints("r1") == prints("r2")

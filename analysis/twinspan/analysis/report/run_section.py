@@ -12,7 +12,7 @@ from twinspan.analysis.report.markup import Html, columns, data_table, join, tag
 from twinspan.analysis.report.pieces import chip, identifier, trace_link
 from twinspan.analysis.report.series_svg import monitor_figure, score_figure
 from twinspan.analysis.report.summary import breach_sentences, worst_of
-from twinspan.analysis.report.wording import NOTHING, interval, number, spoken
+from twinspan.analysis.report.wording import NOTHING, interval, many, number, spoken
 from twinspan.analysis.trail_records import HALTING, Breach
 
 _MOST_ROWS: Final = 60
@@ -42,7 +42,8 @@ def _opening(story: RunStory) -> str:
     row = story.row
     ended = f"The run {spoken(row.outcome)}. " if row.outcome else ""
     reasons = f"{'; '.join(row.reasons)}. " if row.reasons and row.verdict != "flagged" else ""
-    checked = f"{row.check.checked:,} numbers were computed again from the raw spans"
+    verb = "was" if row.check.checked == 1 else "were"
+    checked = f"{many(row.check.checked, 'number')} {verb} computed again from the raw spans"
     told = {
         "verified": f"{checked} and all agree.",
         "incomplete": f"{checked}, but spans are missing.",

@@ -37,12 +37,8 @@ def _runs(spans: str, run_id: str | None = None) -> list[RecordedRun]:
 @click.argument("spans", type=click.Path())
 @click.option("--run", "run_id", metavar="ID", help="One run; all of them if unset.")
 @click.option("--alpha", type=_RATE, help="Bound on false halts in a run.")
-@click.option(
-    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST
-)
-@click.option(
-    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW
-)
+@click.option("--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST)
+@click.option("--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW)
 @click.option("--tau-enter", type=float, help="B_fast that trips.")
 @click.option("--tau-exit", type=float, help="B_fast below which an incident ends.")
 @click.option("--trigger", type=click.Choice(get_args(Trigger)), help="What halts.")
@@ -66,12 +62,8 @@ def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
 @click.option(
     "--exit-ratio", type=_RATE, default=0.7, show_default=True, help="tau_exit over tau_enter."
 )
-@click.option(
-    "--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST
-)
-@click.option(
-    "--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW
-)
+@click.option("--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST)
+@click.option("--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW)
 @click.option("--reduction", type=click.Choice(get_args(Reduction)), help=_REDUCTION)
 @format_option()
 def calibrate(spans: str, target: float, exit_ratio: float, form: str, **changes: Any) -> None:

@@ -1,0 +1,49 @@
+"""Makes the pictures of the documentation: the demo's report, as a browser shows it.
+
+Needs Chromium (`chromium` on the path). Run it after a change of the report.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PICTURES = Path(__file__).parent / "pictures"
+QUIET = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --hide-scrollbars"
+).split()
+
+
+def main() -> int:
+    """Run the demo, write its report, take its picture."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        print("chromium is not on the path; install it to make the pictures")
+        return 1
+    PICTURES.mkdir(exist_ok=True)
+    twinspan = [sys.executable, "-m", "twinspan.analysis.cli"]
+    with tempfile.TemporaryDirectory() as folder:
+        spans, page = Path(folder) / "demo-spans", Path(folder) / "report.html"
+        subprocess.run([*twinspan, "demo", "--out", str(spans)], check=True, capture_output=True)
+        subprocess.run([*twinspan, "report", str(spans), "--out", str(page)], check=True)
+        subprocess.run(
+            [
+                browser,
+                *QUIET,
+                f"--user-data-dir={folder}/browser",
+                "--window-size=1100,1180",
+                f"--screenshot={PICTURES / 'report.png'}",
+                page.as_uri(),
+            ],
+            check=True,
+            capture_output=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 WORKERS ?= auto
 
-.PHONY: demo test check lint types layers examples bench docs clean
+.PHONY: demo test check lint types layers clean
 
 demo: $(VENV)/.runtime ## run the built-in example, end to end
 	$(BIN)/twinspan demo --out demo-spans

@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypedDict
 
@@ -68,21 +69,21 @@ def ours(**options: Any) -> float:
 
 def prior() -> float:
     """The prior implementation's staging node and breaker decision, per node."""
-    from weighted_emergent_bias import CircuitBreaker, ControlMachine, NetworkAccumulator
-    from weighted_emergent_bias.integrations.langgraph.adapter import decide, guarded_node
+    peer: Any = import_module("weighted_emergent_bias")
+    adapter: Any = import_module("weighted_emergent_bias.integrations.langgraph.adapter")
 
     names = [f"n{number}" for number in range(NODES)]
     weights = dict.fromkeys(names, 1 / NODES)
-    nodes = [guarded_node(name, lambda state: {"x": 1}, lambda output: 0.0) for name in names]
+    nodes = [
+        adapter.guarded_node(name, lambda state: {"x": 1}, lambda output: 0.0) for name in names
+    ]
 
     def run() -> None:
-        machine = ControlMachine(CircuitBreaker(1.0, 0.5))
-        accumulator = NetworkAccumulator()
-        state: dict[str, Any] = {"committed": {}, "unverified_output": {}, "local_bias": {}}
-        for node in nodes:
-            for key, value in node(state).items():
-                state[key] = {**state.get(key, {}), **value} if isinstance(value, dict) else value
-            decide(state, weights=weights, machine=machine, accumulator=accumulator)
+        machine = peer.ControlMachine(peer.CircuitBreaker(tau_enter=1.0, tau_exit=0.5))
+        accumulator = peer.NetworkAccumulator()
+        for name, node in zip(names, nodes, strict=True):
+            staged = node({"x": 0})["unverified_output"]
+            adapter.decide({name: 0.0}, weights, staged, accumulator, machine)
 
     return per_node(run)
 

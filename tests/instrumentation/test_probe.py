@@ -222,10 +222,12 @@ def test_a_node_that_fires_again_is_worded_anew() -> None:
     def worded(superstep: int) -> list[str]:
         seen: list[str] = []
         frame = ProbeFrame(run_id="r", node="n", task_id="t", arm="", superstep=superstep)
-        probe = LOOCProbe(
-            lambda text: seen.append(text) or "same", options=options(concurrency=1), frame=frame
-        )
-        probe.run(TEXT)
+
+        def node(text: str) -> str:
+            seen.append(text)
+            return "same"
+
+        LOOCProbe(node, options=options(concurrency=1), frame=frame).run(TEXT)
         return seen
 
     assert worded(1) == worded(1)

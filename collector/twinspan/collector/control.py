@@ -292,9 +292,9 @@ class ControlGate:
         }
 
     def run_ended(self, run_id: str) -> None:
-        """Everything of the run goes to disk."""
+        """Everything of the run goes to disk, without its caller waiting for it."""
         if self.recorder is not None:
-            self.recorder.close_run(run_id)
+            self.recorder.end_run(run_id)
 
     def shutdown(self) -> None:
         """Flush the record."""

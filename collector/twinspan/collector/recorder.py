@@ -145,6 +145,14 @@ class Recorder(SpanProcessor):
             self._writing.pop(run_id, None)
         return written
 
+    def end_run(self, run_id: str) -> None:
+        """Say that a run is over: within `max_seconds` the rest of it is written and forgotten.
+
+        Unlike `close_run` it does not wait for the disk, so it costs the run's caller nothing.
+        """
+        with self._lock:
+            self._over.add(run_id)
+
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Have every ended span in parts on disk."""
         return self.flush()
@@ -169,6 +177,7 @@ class Recorder(SpanProcessor):
         self._some = threading.Event()
         self._due = threading.Event()
         self._begun: set[str | None] = set()
+        self._over: set[str] = set()
         self._writing: dict[str | None, threading.RLock] = {}
         self._numbers = itertools.count()
         self._worker: threading.Thread | None = None
@@ -287,6 +296,11 @@ class Recorder(SpanProcessor):
 
     # --- the background -------------------------------------------------------------------
 
+    def _take_over(self) -> set[str]:
+        with self._lock:
+            over, self._over = self._over, set()
+        return over
+
     def _ensure_worker(self) -> None:
         with self._lock:
             if self._worker is not None or self._stopped:
@@ -304,6 +318,8 @@ class Recorder(SpanProcessor):
             self._some.clear()
             for run_id in self._waiting.due(self._max_spans, self._max_seconds):
                 self._write_run(run_id)
+            for run_id in self._take_over():
+                self.close_run(run_id)
             if self._waiting:
                 self._some.set()
 

@@ -6,18 +6,17 @@ altered no longer has its hash; one that was removed leaves its successor withou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from twinspan.analysis.recorded import ID_COLUMNS, typed_spans
 from twinspan.analysis.store import Store
 from twinspan.collector.chain import GENESIS, decision_hash
-from twinspan.collector.schema import PROMOTED_COLUMNS
 from twinspan.instrumentation import conventions as c
 
-_OUTSIDE: Final = frozenset({c.AUDIT_PREV_HASH, c.ERROR_TYPE})
-"""Set after the hash was taken."""
+_OUTSIDE: Final = frozenset({c.AUDIT_PREV_HASH, c.ERROR_TYPE, *ID_COLUMNS})
+"""What a span has besides the content that was hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +43,8 @@ def broken_links(store: Store, run_id: str | None = None) -> list[ChainBreak]:
         store: opened spans.
         run_id: one run; all of them if None.
     """
-    known = list(PROMOTED_COLUMNS)
-    columns = ", ".join(f'"{PROMOTED_COLUMNS[name]}"' for name in known)
-    where = "" if run_id is None else "AND run_id = ?"
-    rows = store.table(
-        f"SELECT {columns}, attributes FROM spans "
-        f"WHERE span_type = 'network' AND audit_hash IS NOT NULL {where} "
-        "ORDER BY run_id, audit_writer, audit_seq",
-        [] if run_id is None else [run_id],
-    ).rows
-    return list(_breaks([_attributes(known, row) for row in rows]))
-
-
-def _attributes(known: Sequence[str], row: Sequence[object]) -> dict[str, Any]:
-    """A span's attributes under their own names again."""
-    rest = cast("Mapping[str, Any]", json.loads(str(row[-1] or "{}")))
-    promoted = {name: value for name, value in zip(known, row, strict=False) if value is not None}
-    return {**promoted, **rest}
+    decisions = typed_spans(store, "network", run_id, "run_id, audit_writer, audit_seq")
+    return list(_breaks([each for each in decisions if each.get(c.AUDIT_HASH) is not None]))
 
 
 def _breaks(decisions: Sequence[Mapping[str, Any]]) -> Iterator[ChainBreak]:

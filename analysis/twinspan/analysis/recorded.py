@@ -89,9 +89,9 @@ class RecordedRun:
 
 def recorded_runs(store: Store, run_id: str | None = None) -> list[RecordedRun]:
     """Every run that has a root span, in the order of their beginning."""
-    roots = _spans(store, "run", run_id, "start_unix_nano")
-    sets = _by_run(_spans(store, "probe_set", run_id, "audit_seq"))
-    decisions = _by_run(_spans(store, "network", run_id, "audit_seq"))
+    roots = typed_spans(store, "run", run_id, "start_unix_nano")
+    sets = _by_run(typed_spans(store, "probe_set", run_id, "audit_seq"))
+    decisions = _by_run(typed_spans(store, "network", run_id, "audit_seq"))
     return [
         _run(told, sets.get(str(told[c.RUN_ID]), []), decisions.get(str(told[c.RUN_ID]), []))
         for told in roots
@@ -127,8 +127,15 @@ def _context(item: Attributes) -> SpanContext:
     )
 
 
-def _spans(store: Store, span_type: str, run_id: str | None, order: str) -> list[Attributes]:
-    """Attributes of spans of one type under their own names, with their ids beside them."""
+def typed_spans(store: Store, span_type: str, run_id: str | None, order: str) -> list[Attributes]:
+    """Attributes of spans of one type under their own names, with `ID_COLUMNS` beside them.
+
+    Args:
+        store: opened spans.
+        span_type: the type.
+        run_id: one run; all of them if None.
+        order: columns to order by.
+    """
     known = list(PROMOTED_COLUMNS)
     columns = ", ".join(f'"{PROMOTED_COLUMNS[name]}"' for name in known)
     where = "" if run_id is None else "AND run_id = ?"

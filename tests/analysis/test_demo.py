@@ -192,9 +192,10 @@ def test_the_command_tells_the_story_from_the_files(tmp_path: Path) -> None:
         assert told in done.stdout
 
 
-def test_the_unbiased_command_tells_no_halt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["--unbiased", "--hot"])
+def test_the_unbiased_command_tells_no_halt(tmp_path: Path, kind: str) -> None:
     """And says so."""
-    done = twinspan("demo", "--unbiased", "--out", str(tmp_path))
+    done = twinspan("demo", kind, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "halt at" not in done.stdout and "clear" in done.stdout
 

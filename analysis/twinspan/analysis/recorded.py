@@ -83,8 +83,9 @@ class RecordedRun:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The contrasts that could decide."""
-        return tuple(self.told.get(c.AUDIT_AXES) or ())
+        """The contrasts that could decide; one that was probed unannounced is among them."""
+        probed = (r.axis for r in self.probe_sets if not (r.is_control or r.is_screen))
+        return tuple(dict.fromkeys([*(self.told.get(c.AUDIT_AXES) or ()), *probed]))
 
 
 def recorded_runs(store: Store, run_id: str | None = None) -> list[RecordedRun]:

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span
@@ -27,16 +28,15 @@ from twinspan.instrumentation.gate import (
     Boundary,
     Execution,
     NodeWeight,
-    Rerun,
     RunPlan,
     Topology,
     Verdict,
 )
 from twinspan.instrumentation.hashing import PayloadHasher, canonical
 from twinspan.instrumentation.probing.budget import RunBudget, uniform_draw
-from twinspan.instrumentation.probing.guard import ProbeFrame
-from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
+from twinspan.instrumentation.probing.observation import ProbedNode
 from twinspan.instrumentation.probing.probe import LOOCProbe
+from twinspan.instrumentation.probing.recorded import recorded_probe
 from twinspan.instrumentation.safety import harmless
 from twinspan.instrumentation.tracing import RunTracer
 
@@ -94,11 +94,6 @@ class NodeSpan:
     input_hash: str
 
 
-@dataclass(slots=True)
-class _Superstep:
-    pending: list[Pending] = field(default_factory=list[Pending])
-
-
 class LiveRun:
     """One run of an agent graph, from its root span's start to its end."""
 
@@ -120,7 +115,7 @@ class LiveRun:
         self._plan = plan
         self._root = root
         self._lock = threading.Lock()
-        self._supersteps: dict[tuple[str, int], _Superstep] = {}
+        self._pending: dict[tuple[str, int], list[Pending]] = {}
         self._closed_supersteps = 0
         self._closed = False
 
@@ -258,8 +253,7 @@ class LiveRun:
         if self._probe_decision(start) != "probed" or start.attempt > 1:
             return
         probe = self.probe(node, rerun)
-        context = trace.set_span_in_context(node.span)
-        work = _detached(probe.arun(start.payload), context)
+        work = _detached(probe.arun(start.payload), node.context)
         pending: Pending
         if in_loop:
             pending = asyncio.get_running_loop().create_task(work)
@@ -267,12 +261,11 @@ class LiveRun:
             pending = self.engine.loop.submit(work)
         with self._lock:
             key = (start.scope, start.superstep)
-            self._supersteps.setdefault(key, _Superstep()).pending.append(pending)
+            self._pending.setdefault(key, []).append(pending)
 
     def probe(self, node: NodeSpan, rerun: Callable[[Any], Any]) -> LOOCProbe:
         """A probe of a node execution that writes its spans into this run."""
         start, weight = node.start, self.weight(node.start.node)
-        options = self.engine.settings.probe
         probed = ProbedNode(
             node=start.node,
             task_id=start.task_id,
@@ -284,24 +277,14 @@ class LiveRun:
             parent=node.context,
             baseline_span_id=trace.format_span_id(node.span.get_span_context().span_id),
         )
-        return LOOCProbe(
+        return recorded_probe(
             rerun,
-            options=options,
+            probed,
+            run=self.tracer,
+            hasher=self.hasher,
+            options=self.engine.settings.probe,
+            capture_content=self.engine.settings.capture_content,
             budget=self.budget,
-            frame=ProbeFrame(
-                run_id=self.run_id,
-                node=start.node,
-                task_id=start.task_id,
-                arm="",
-                superstep=start.superstep,
-                safe_tools=options.safe_tools,
-            ),
-            observer=lambda: SetObserver(
-                self.tracer,
-                probed,
-                self.hasher,
-                capture_content=self.engine.settings.capture_content,
-            ),
         )
 
     # --- boundaries -----------------------------------------------------------------------
@@ -345,8 +328,7 @@ class LiveRun:
 
     def _take(self, scope: str, superstep: int) -> list[Pending]:
         with self._lock:
-            state = self._supersteps.pop((scope, superstep), None)
-        return [] if state is None else state.pending
+            return self._pending.pop((scope, superstep), [])
 
     def _note_failures(self, pending: Sequence[Pending]) -> None:
         for item in pending:
@@ -378,8 +360,8 @@ class LiveRun:
             if self._closed:
                 return
             self._closed = True
-            leftover = [item for state in self._supersteps.values() for item in state.pending]
-            self._supersteps.clear()
+            leftover = [item for pending in self._pending.values() for item in pending]
+            self._pending.clear()
         for item in leftover:
             item.cancel()
         final: dict[str, object] = {}
@@ -433,8 +415,6 @@ def _enforce(verdict: Verdict) -> Verdict:
 
 async def _detached(work: Coroutine[Any, Any, Any], context: Context) -> Any:
     """Run a probe with the node's span current, in the task's own context."""
-    from opentelemetry import context as otel_context
-
     token = otel_context.attach(context)
     try:
         return await work
@@ -446,4 +426,4 @@ async def _as_coroutine(awaitable: Any) -> Any:
     return await awaitable
 
 
-__all__ = ["LiveRun", "NodeSpan", "NodeStart", "Parent", "Rerun", "topology_attributes"]
+__all__ = ["LiveRun", "NodeSpan", "NodeStart", "Parent", "topology_attributes"]

@@ -17,9 +17,8 @@ from twinspan.collector.runs import Runs
 from twinspan.collector.telling import cut_edges
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.gate import Boundary, Execution
-from twinspan.instrumentation.probing.guard import ProbeFrame
-from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
-from twinspan.instrumentation.probing.probe import LOOCProbe
+from twinspan.instrumentation.probing.observation import ProbedNode
+from twinspan.instrumentation.probing.recorded import recorded_probe
 from twinspan.instrumentation.settings import Settings
 from twinspan.instrumentation.tracing import RunTracer
 
@@ -146,24 +145,13 @@ class Intervention:
             baseline_span_id=trace.format_span_id(span.get_span_context().span_id),
             extra={c.INTERVENTION_ID: intervention_id},
         )
-        options = self.settings.probe.only(strategy.axes, seed_offset=self.round)
-        probe = LOOCProbe(
+        probe = recorded_probe(
             strategy.__call__,
-            options=options,
-            frame=ProbeFrame(
-                run_id=run.run_id,
-                node=execution.node,
-                task_id=execution.task_id,
-                arm="",
-                superstep=self.boundary.superstep,
-                safe_tools=options.safe_tools,
-            ),
-            observer=lambda: SetObserver(
-                run,
-                probed,
-                self.boundary.hasher,
-                capture_content=self.settings.capture_content,
-            ),
+            probed,
+            run=run,
+            hasher=self.boundary.hasher,
+            options=self.settings.probe.only(strategy.axes, seed_offset=self.round),
+            capture_content=self.settings.capture_content,
         )
         await probe.arun(execution.received)
         return tuple(self.runs.take_remeasured(run.run_id, intervention_id))

@@ -42,7 +42,6 @@ class TaskObserver:
         self.ok = False
         self._parents = scope.edges.parents_of(task)
         self._attempts = 0
-        self._open: NodeSpan | None = None
         self._failed: tuple[NodeSpan, BaseException] | None = None
         self._last: NodeSpan | None = None
         self._config: Any = task.config
@@ -98,13 +97,12 @@ class TaskObserver:
                 holder=self.scope.holder,
             )
         )
-        self._open = self._last = node
+        self._last = node
         run.launch_probes(node, self._rerunner(in_loop), in_loop=in_loop)
         return node
 
     def _ended(self, node: NodeSpan, error: BaseException | None) -> None:
         run = self.scope.run
-        self._open = None
         with harmless(run.engine.failures, "ending a node"):
             outcome = "ok" if error is None else outcome_of_error(error)
             self.ok = outcome == "ok"

@@ -37,6 +37,10 @@ def test_probabilities_sum_to_the_budget_and_keep_their_floor(
         assert math.fsum(found.values()) == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_subnormal_share_stays_at_the_floor() -> None:
+    assert inclusion_probabilities({"a": 5e-324}, expected=0.5, minimum=0.5) == {"a": 0.5}
+
+
 @given(SHARES)
 def test_a_larger_share_is_never_probed_less(shares: dict[str, float]) -> None:
     expected = 0.5 * len(shares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -50,7 +51,8 @@ def inclusion_probabilities(
 
 def _scale_to_sum(shares: Sequence[float], expected: float, minimum: float) -> float:
     """The factor at which the clipped shares sum to ``expected``: piecewise linear and rising."""
-    positive = [share for share in shares if share > 0.0]
+    # A subnormal share overflows as a divisor; it stays at the floor, as a share of 0 does.
+    positive = [share for share in shares if share >= sys.float_info.min]
     bends = sorted({bend / share for share in positive for bend in (minimum, 1.0)})
     for low, high in pairwise([0.0, *bends]):
         at_low, at_high = (

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from twinspan.analysis.dialects import READERS, Problems, Reader, RowSink
 from twinspan.analysis.dialects.json_files import is_named_json
 from twinspan.analysis.dialects.otlp_json import OtlpJson
+from twinspan.analysis.dialects.otlp_protobuf import SUFFIXES as PROTOBUF_SUFFIXES
 from twinspan.collector.parts import JOURNAL_PREFIX, JOURNAL_SUFFIX, UNFINISHED_SUFFIX
 from twinspan.instrumentation.errors import NoSpans, SourceError
 
@@ -23,8 +24,8 @@ UNKNOWN_FORM: Final = "a file of no form that holds spans was not read"
 UNFINISHED: Final = "an unfinished part of a killed writer was not read"
 
 KNOWN_FORMS: Final = (
-    "a folder or file of recorded Parquet, OTLP JSON (.json, .jsonl, also .gz), "
-    "FairMedAgent trajectories or a DuckDB file with a table spans"
+    "a folder or file of recorded Parquet, OTLP JSON (.json, .jsonl) or protobuf (.pb), packed "
+    "or not, FairMedAgent trajectories or a DuckDB file with a table spans"
 )
 
 
@@ -110,10 +111,12 @@ def _convert_journals(folder: Path, scratch: Path, found: Found) -> None:
 def _convert_folder(folder: Path, scratch: Path, found: Found) -> None:
     by_reader: dict[str, list[Path]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        reader = _reader_of(path) if is_named_json(path) else None
+        if not _may_hold_spans(path):
+            continue
+        reader = _reader_of(path)
         if reader is not None:
             by_reader.setdefault(reader.form, []).append(path)
-        elif is_named_json(path):
+        else:
             found.problems.count(path.name, UNKNOWN_FORM)
     if not by_reader:
         raise NoSpans(str(folder), hint=f"name {KNOWN_FORMS}")
@@ -123,12 +126,18 @@ def _convert_folder(folder: Path, scratch: Path, found: Found) -> None:
             _convert(reader, paths, scratch, found)
 
 
+def _may_hold_spans(path: Path) -> bool:
+    """Whether a file's name says that it is worth a look."""
+    bare = Path(path.stem) if path.suffix == ".gz" else path
+    return is_named_json(path) or bare.suffix in PROTOBUF_SUFFIXES
+
+
 def _reader_of(path: Path) -> Reader | None:
     return next((reader for reader in READERS if reader.recognises(path)), None)
 
 
 def _convert(reader: Reader, paths: Sequence[Path], scratch: Path, found: Found) -> None:
-    folder = scratch / reader.form.split()[0]
+    folder = scratch / reader.form.replace(" ", "-")
     folder.mkdir(exist_ok=True)
     reader.read(paths, RowSink(folder), found.problems)
     found.parquet.extend(sorted(folder.glob(f"*{PARQUET_SUFFIX}")))

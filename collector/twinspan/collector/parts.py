@@ -34,6 +34,9 @@ JOURNAL_PREFIX: Final = "journal-"
 JOURNAL_SUFFIX: Final = ".jsonl"
 UNFINISHED_SUFFIX: Final = ".unfinished"
 
+ZSTD_LEVEL: Final = 2
+"""The first level that codes letters by their frequency: a fifth less text for 1 us a span."""
+
 _NAME_BYTES: Final = 120
 """Bytes kept of a run's name in a folder's name; a file system allows 255 for all of it."""
 
@@ -140,7 +143,7 @@ def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
     unfinished = path.with_name(f".{path.name}{UNFINISHED_SUFFIX}")
     try:
         with unfinished.open("wb") as file:
-            _write_parquet(file, table, "zstd" if lasting else "lz4")
+            _write_parquet(file, table, lasting=lasting)
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())
@@ -152,12 +155,13 @@ def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
         sync_folder(path.parent)
 
 
-def _write_parquet(file: BinaryIO, table: pa.Table, compression: str) -> None:
+def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
     # Arrow's own copy of the schema would be a third of a small file; Parquet's says it all.
     with _writer(
         file,
         table.schema,
-        compression=compression,
+        compression="zstd" if lasting else "lz4",
+        compression_level=ZSTD_LEVEL if lasting else None,
         use_dictionary=_worth_a_dictionary(table),
         write_statistics=_SOUGHT,
         store_schema=False,

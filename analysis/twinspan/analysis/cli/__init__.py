@@ -34,7 +34,7 @@ COMMANDS: Final = {
 def main() -> None:
     """Demographic bias in multi-agent pipelines, from recorded spans.
 
-    SPANS is a folder or file of recorded Parquet, OTLP JSON lines, FairMedAgent trajectories or
-    a DuckDB file. Commands end with 0; with 1 for a finding by a command that judges, 2 for
-    wrong use, 3 for input that cannot be read.
+    SPANS is a folder or file of recorded Parquet, OTLP JSON or protobuf, FairMedAgent
+    trajectories or a DuckDB file. Commands end with 0; with 1 for a finding by a command that
+    judges, 2 for wrong use, 3 for input that cannot be read.
     """

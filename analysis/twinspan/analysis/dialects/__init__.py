@@ -11,8 +11,9 @@ from typing import Final
 from twinspan.analysis.dialects.base import Problem, Problems, Reader, RowSink
 from twinspan.analysis.dialects.fairmedagent import FairMedAgent
 from twinspan.analysis.dialects.otlp_json import OtlpJson
+from twinspan.analysis.dialects.otlp_protobuf import OtlpProtobuf
 
 __all__ = ["READERS", "Problem", "Problems", "Reader", "RowSink"]
 
-READERS: Final[tuple[Reader, ...]] = (OtlpJson(), FairMedAgent())
-"""Every reader of text files, in the order in which they are asked."""
+READERS: Final[tuple[Reader, ...]] = (OtlpProtobuf(), OtlpJson(), FairMedAgent())
+"""Every reader of files that are not tables, in the order in which they are asked."""

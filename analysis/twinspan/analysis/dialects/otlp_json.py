@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from twinspan.analysis.dialects.base import Problems, RowSink
-from twinspan.analysis.dialects.json_files import documents, head
+from twinspan.analysis.dialects.json_files import head, trace_documents
 from twinspan.analysis.dialects.otlp_values import (
     MALFORMED,
     Json,
@@ -41,6 +41,11 @@ class OtlpJson:
         beginning = head(path)
         return b"resourceSpans" in beginning or b"resource_spans" in beginning
 
+    @staticmethod
+    def reading(name: str, sink: RowSink, problems: Problems) -> DocumentReading:
+        """What takes the documents of one file, for readers whose files hold them otherwise."""
+        return DocumentReading(name, sink, problems)
+
     def read(self, paths: Sequence[Path], sink: RowSink, problems: Problems) -> None:
         """Read the spans of files into rows.
 
@@ -49,9 +54,9 @@ class OtlpJson:
         """
         with _garbage_kept():
             for path in paths:
-                reading = _Reading(path.name, sink, problems)
+                reading = self.reading(path.name, sink, problems)
                 try:
-                    for document in documents(path, problems):
+                    for document in trace_documents(path, problems):
                         reading.add_document(document)
                 except OSError as error:
                     raise SourceError(
@@ -72,7 +77,7 @@ def _garbage_kept() -> Generator[None]:
             gc.enable()
 
 
-class _Reading:
+class DocumentReading:
     """The reading of one file; remembers the resource that most lines repeat."""
 
     def __init__(self, name: str, sink: RowSink, problems: Problems) -> None:
@@ -84,6 +89,7 @@ class _Reading:
         self._service: str | None = None
 
     def add_document(self, document: object) -> None:
+        """Add the spans of one document."""
         if isinstance(document, list):
             for each in cast("list[object]", document):
                 self.add_document(each)

@@ -16,8 +16,12 @@ MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError, IndexError)
 
 Json = dict[str, Any]
 
-_KINDS: Final = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
-_STATUSES: Final = ("UNSET", "OK", "ERROR")
+KINDS: Final = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
+"""OTLP's kinds of span by their number."""
+
+STATUSES: Final = ("UNSET", "OK", "ERROR")
+"""OTLP's status codes by their number."""
+
 _INT64: Final = 2**63
 _NOTHING: Final[Json] = {}
 
@@ -117,7 +121,7 @@ def kind_word(value: Any) -> str:
     >>> kind_word(3), kind_word("SPAN_KIND_SERVER"), kind_word(None)
     ('CLIENT', 'SERVER', 'UNSPECIFIED')
     """
-    return _word(value, _KINDS, "SPAN_KIND_")
+    return _word(value, KINDS, "SPAN_KIND_")
 
 
 def status_word(value: Any) -> str:
@@ -126,4 +130,4 @@ def status_word(value: Any) -> str:
     >>> status_word(2), status_word(None)
     ('ERROR', 'UNSET')
     """
-    return _word(value, _STATUSES, "STATUS_CODE_")
+    return _word(value, STATUSES, "STATUS_CODE_")

@@ -1,0 +1,250 @@
+"""Every type of attribute comes back the same through every form that spans are kept in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from recorded_runs import table_of
+
+from twinspan.analysis.store import open_store
+from twinspan.collector.otlp_json import span_line
+from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.errors import MissingExtra, NoSpans
+
+ATTRIBUTES: dict[str, Any] = {
+    # Promoted, one of each type.
+    c.SPAN_TYPE: "node",
+    c.RUN_ID: "r-1",
+    c.AUDIT_SEQ: 2**53 + 1,
+    c.NODE_ID: "name \u00e9 \u4e16 \U0001f600 'quoted' \"double\"\n",
+    c.NODE_ATTEMPT: -1,
+    c.NODE_WEIGHT: 0.1 + 0.2,
+    c.BREAKER_ENFORCED: False,
+    c.NODE_PARENTS: ["a", "", "b"],
+    c.NETWORK_PROBE_SETS: [],
+    c.DIVERGENCE_DISTANCES: [0.0, 1.0, 1e-300],
+    # Not what the column is for: kept in the rest.
+    c.NODE_WEIGHT_SHARE: "heavy",
+    # Fields of an action.
+    f"{c.ACTION_PREFIX}admit": True,
+    f"{c.ACTION_PREFIX}level": 3,
+    f"{c.ACTION_PREFIX}orders": ["CBC", "EKG"],
+    # Somebody's own.
+    "mine.text": "",
+    "mine.int.max": 2**63 - 1,
+    "mine.int.min": -(2**63),
+    "mine.double": 1.0,
+    "mine.double.tiny": 5e-324,
+    "mine.nan": float("nan"),
+    "mine.infinity": float("-inf"),
+    "mine.bool": True,
+    "mine.bytes": b"\x00\xff",
+    "mine.ints": [1, 2],
+    "mine.doubles": [1.0, 2.5],
+    "mine.bools": [True, False],
+    "mine.texts": ["x", "y"],
+    "mine.map": {"a": 1, "b": {"c": [1.5, "z"]}},
+    "mine.with/slash~tilde": "k",
+}
+
+
+def spans() -> Sequence[ReadableSpan]:
+    """A parent and a child with everything a span can carry."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(
+        resource=Resource({"service.name": "svc", "n": 1, "list": ["a", "b"]}),
+        shutdown_on_exit=False,
+        span_limits=SpanLimits(max_events=2),
+    )
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    tracer = provider.get_tracer("a.scope", "1.2.3")
+    with tracer.start_as_current_span("root", kind=SpanKind.SERVER) as root:
+        root.set_status(Status(StatusCode.OK))
+        link = Link(
+            root.get_span_context(),
+            {c.LINK_RELATION: "data_dependency", c.LINK_EDGE: "a->b", "more": 2},
+        )
+        with tracer.start_as_current_span("child", attributes=ATTRIBUTES, links=[link]) as child:
+            for number in range(3):
+                child.add_event("seen", {"number": number, "list": [1.5]}, timestamp=10 + number)
+            child.set_status(Status(StatusCode.ERROR, "why"))
+    return memory.get_finished_spans()
+
+
+def _json_lines(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    path = path / "a.jsonl"
+    path.write_text("".join(map(span_line, ended)))
+    return path
+
+
+def _gzip(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    packed = path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress("".join(map(span_line, ended)).encode()))
+    return packed
+
+
+def _one_object(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    documents = [json.loads(span_line(span)) for span in ended]
+    one = {"resourceSpans": [each for d in documents for each in d["resourceSpans"]]}
+    (path / "a.json").write_text(json.dumps(one, indent=1))
+    return path / "a.json"
+
+
+def _parquet(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    pq.write_table(table_of(ended), path / "a.parquet")
+    return path / "a.parquet"
+
+
+def _database(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    file = path / "a.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.register("rows", table_of(ended))
+        connection.execute("CREATE TABLE spans AS FROM rows")
+    return file
+
+
+def _encoded(ended: Sequence[ReadableSpan]) -> bytes:
+    return bytes(encode_spans(ended).SerializeToString())
+
+
+def _protobuf(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    (path / "a.pb").write_bytes(_encoded(ended))
+    return path / "a.pb"
+
+
+def _protobuf_one_by_one(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    (path / "a.pb").write_bytes(b"".join(_encoded([span]) for span in ended))
+    return path / "a.pb"
+
+
+def _protobuf_prefixed(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    messages = [_encoded([span]) for span in ended]
+    (path / "a.bin").write_bytes(b"".join(struct.pack(">I", len(m)) + m for m in messages))
+    return path / "a.bin"
+
+
+def _protobuf_packed(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    (path / "a.pb.gz").write_bytes(gzip.compress(_encoded(ended)))
+    return path / "a.pb.gz"
+
+
+def _collector_zstd(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    codec = pa.Codec("zstd")
+    messages = [bytes(codec.compress(_encoded([span]), asbytes=True)) for span in ended]
+    (path / "a.zstd").write_bytes(b"".join(struct.pack(">I", len(m)) + m for m in messages))
+    return path / "a.zstd"
+
+
+def _collector_json_zstd(path: Path, ended: Sequence[ReadableSpan]) -> Path:
+    codec = pa.Codec("zstd")
+    messages = [bytes(codec.compress(span_line(span).encode(), asbytes=True)) for span in ended]
+    (path / "a.zstd").write_bytes(b"".join(struct.pack(">I", len(m)) + m for m in messages))
+    return path / "a.zstd"
+
+
+FORMS: dict[str, Callable[[Path, Sequence[ReadableSpan]], Path]] = {
+    "Parquet": _parquet,
+    "OTLP JSON lines": _json_lines,
+    "OTLP JSON lines, gzip": _gzip,
+    "OTLP JSON, one object": _one_object,
+    "DuckDB": _database,
+    "OTLP protobuf": _protobuf,
+    "OTLP protobuf, messages behind each other": _protobuf_one_by_one,
+    "OTLP protobuf, length-prefixed": _protobuf_prefixed,
+    "OTLP protobuf, gzip": _protobuf_packed,
+    "OTLP protobuf of a Collector, zstd": _collector_zstd,
+    "OTLP JSON of a Collector, zstd": _collector_json_zstd,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("in_folder", [False, True], ids=["file", "folder"])
+def test_every_type_survives(tmp_path: Path, form: str, in_folder: bool) -> None:
+    """The rows are those that the recorder itself would have written."""
+    ended = spans()
+    if in_folder and form == "DuckDB":
+        pytest.skip("a DuckDB file is named by itself")
+    path = FORMS[form](tmp_path, ended)
+    with open_store(path.parent if in_folder else path) as store:
+        found = {row["name"]: row for row in store.table("SELECT * FROM spans").dicts()}
+        assert store.problems == ()
+    for expected in table_of(ended).to_pylist():
+        row = found[expected["name"]]
+        fields = row["action_fields"]
+        row["action_fields"] = list(fields.items()) if isinstance(fields, dict) else None
+        for name, value in expected.items():
+            assert row[name] == value, name
+
+
+def test_what_was_expected_is_what_was_given() -> None:
+    """The yardstick of the test above, by hand: types and values of the rest."""
+    row = next(row for row in table_of(spans()).to_pylist() if row["name"] == "child")
+    rest = json.loads(row["attributes"])
+    for key in ("mine.int.max", "mine.int.min", "mine.double", "mine.ints", "mine.map"):
+        assert rest[key] == ATTRIBUTES[key]
+        assert type(rest[key]) is type(ATTRIBUTES[key])
+    assert (rest["mine.nan"], rest["mine.infinity"]) == ("nan", "-inf")
+    assert rest["mine.bytes"] == "AP8="
+    assert rest[c.NODE_WEIGHT_SHARE] == "heavy" and row["node_weight_share"] is None
+    assert dict(row["action_fields"]) == {
+        "admit": "true",
+        "level": "3",
+        "orders": '["CBC","EKG"]',
+    }
+    assert row["node_weight"] == 0.1 + 0.2 and row["audit_seq"] == 2**53 + 1
+    assert [event["unix_nano"] for event in row["events"]] == [11, 12]
+    assert (row["dropped_events"], row["links"][0]["edge"]) == (1, "a->b")
+    assert (row["status_code"], row["status_message"]) == ("ERROR", "why")
+
+
+def test_without_its_extra_protobuf_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what to install."""
+    path = _protobuf(tmp_path, spans())
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto", None)
+    monkeypatch.delitem(sys.modules, "opentelemetry.proto.trace", raising=False)
+    with pytest.raises(MissingExtra, match=r"twinspan\[otlp\]"):
+        open_store(path)
+
+
+def test_a_cut_protobuf_gives_what_came_before(tmp_path: Path) -> None:
+    """And says so; bytes that are no message are named too."""
+    messages = [_encoded([span]) for span in spans()]
+    path = tmp_path / "a.pb"
+    path.write_bytes(messages[0] + messages[1][:-5])
+    with open_store(path) as store:
+        assert len(store.table("SELECT * FROM spans").rows) == 1
+        assert [p.what for p in store.problems] == ["the last message is cut off and was skipped"]
+    path.write_bytes(messages[0] + b"\xff" * 50)
+    with open_store(path) as store:
+        assert [p.what for p in store.problems] == [
+            "bytes that are no span message were not read, nor what follows them"
+        ]
+
+
+def test_text_that_begins_with_an_empty_line_is_no_protobuf(tmp_path: Path) -> None:
+    """A line feed is also protobuf's first tag."""
+    path = tmp_path / "a.json"
+    path.write_text("\n" + json.dumps(json.loads(span_line(spans()[0])), indent=2))
+    with open_store(path) as store:
+        assert len(store.table("SELECT * FROM spans").rows) == 1
+    (tmp_path / "b.bin").write_bytes(b"\n\x00")
+    with pytest.raises(NoSpans):
+        open_store(tmp_path / "b.bin")

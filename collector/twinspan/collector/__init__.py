@@ -5,6 +5,9 @@ from twinspan.collector.attaching import attach
 from twinspan.collector.breaker import CircuitBreaker
 from twinspan.collector.control import ControlGate
 from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.intervention.madera import MaderaEditor
+from twinspan.collector.intervention.panel import SkepticPanel
+from twinspan.collector.intervention.routing import route_intervention
 from twinspan.collector.katz import katz_weight
 from twinspan.collector.machine import ControlMachine
 from twinspan.collector.monitor import RunMonitor
@@ -20,10 +23,13 @@ __all__ = [
     "ControlGate",
     "ControlMachine",
     "ControlProcessor",
+    "MaderaEditor",
     "NetworkAccumulator",
     "Recorder",
     "RunMonitor",
+    "SkepticPanel",
     "attach",
     "dependency_weights",
     "katz_weight",
+    "route_intervention",
 ]

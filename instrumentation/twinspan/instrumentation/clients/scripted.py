@@ -88,6 +88,11 @@ class ScriptedClient:
         """Answers that were drawn so far."""
         return self._calls
 
+    @property
+    def model(self) -> str | None:
+        """The name it goes by."""
+        return self._defaults.model
+
     async def complete(self, request: ChatRequest, /) -> Completion:
         """One answer of the script."""
         request = replace(request, sampling=request.sampling.over(self._defaults))

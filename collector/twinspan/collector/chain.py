@@ -16,6 +16,11 @@ UNHASHED: Final = frozenset({c.AUDIT_HASH, c.AUDIT_SEQ, c.AUDIT_WRITER})
 """Keys outside the content: the hash itself, and what says who wrote it when."""
 
 
+_encode: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True
+).encode
+
+
 def decision_hash(attributes: Mapping[str, object], previous: str) -> str:
     """SHA-256 of a decision's attributes in canonical form and of its predecessor's hash.
 
@@ -30,5 +35,4 @@ def decision_hash(attributes: Mapping[str, object], previous: str) -> str:
         key: value for key, value in attributes.items() if key not in UNHASHED and value is not None
     }
     content[c.AUDIT_PREV_HASH] = previous
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_encode(content).encode()).hexdigest()

@@ -126,8 +126,9 @@ class ControlMachine:
             fast_deviation=inputs.fast_deviation,
             slow_deviation=inputs.slow_deviation,
         )
-        outcome = self._outcome(state, inputs, self._reading(thresholds, inputs))
-        return self._moved(state, inputs, outcome, thresholds)
+        reading = self._reading(thresholds, inputs)
+        outcome = self._outcome(state, inputs, reading)
+        return self._moved(state, inputs, outcome, thresholds, reading)
 
     def reset(self, state: ControlState, *, superstep: str) -> tuple[ControlState, BreakerDecision]:
         """A person lets the run go on; the reset is a decision like any other.
@@ -142,7 +143,9 @@ class ControlMachine:
         if known is not None:
             return state, known
         outcome = _Outcome(BreakerState.NORMAL, Decision.PROCEED, Reason.RESET_BY_PERSON)
-        return self._moved(state, ControlInputs(superstep=superstep), outcome, self.breaker)
+        inputs = ControlInputs(superstep=superstep)
+        reading = self._reading(self.breaker, inputs)
+        return self._moved(state, inputs, outcome, self.breaker, reading)
 
     def _reading(self, thresholds: CircuitBreaker, inputs: ControlInputs) -> Reading:
         return read(thresholds, inputs, rule=self.rule, monitor_warn=self.monitor_warn)
@@ -197,9 +200,11 @@ class ControlMachine:
         inputs: ControlInputs,
         outcome: _Outcome,
         thresholds: CircuitBreaker,
+        reading: Reading,
     ) -> tuple[ControlState, BreakerDecision]:
         frozen, error = _frozen(state, inputs, outcome)
-        decision = self._decision(state, inputs, outcome, thresholds, freeze(frozen)[0], error)
+        shown = None if frozen is None else freeze(frozen)[0]
+        decision = self._decision(state, inputs, outcome, thresholds, reading, shown, error)
         moved = ControlState(
             state=outcome.to,
             attempts=outcome.attempts,
@@ -217,6 +222,7 @@ class ControlMachine:
         inputs: ControlInputs,
         outcome: _Outcome,
         thresholds: CircuitBreaker,
+        reading: Reading,
         frozen: object,
         error: str | None,
     ) -> BreakerDecision:
@@ -236,7 +242,7 @@ class ControlMachine:
             threshold_warn=thresholds.warning_threshold,
             margin=thresholds.margin(inputs.fast, state.state),
             trigger=self.rule,
-            fired=self._reading(thresholds, inputs).fired,
+            fired=reading.fired,
             mixing_ratio=thresholds.mixing_ratio(inputs.fast),
             attempts=outcome.attempts,
             cooldown=outcome.cooldown,

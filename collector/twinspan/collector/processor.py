@@ -30,5 +30,5 @@ class ControlProcessor(SpanProcessor):
             return
         try:
             self._runs.take_in(probe_record(span))
-        except Exception:
-            self.failures.note("reading a probe set")
+        except Exception as error:
+            self.failures.note("reading a probe set", error)

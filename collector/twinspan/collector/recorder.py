@@ -35,9 +35,9 @@ from twinspan.collector.parts import (
     partition,
     write_part,
 )
-from twinspan.collector.rows import plain_attributes
 from twinspan.collector.waiting import DECISIVE, RunBuffer, Waiting
 from twinspan.instrumentation import conventions
+from twinspan.instrumentation.span_attributes import plain_attributes
 
 _logger = logging.getLogger(__name__)
 

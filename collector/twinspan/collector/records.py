@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
 
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.span_attributes import plain_attributes
 from twinspan.instrumentation.probing.contrast import CONTROLS, SCREEN
 
 
@@ -81,8 +82,7 @@ class ProbeRecord:
 
 def span_type(span: ReadableSpan) -> str | None:
     """What kind of our spans this is; None for a foreign one."""
-    attributes = span.attributes
-    return None if not attributes else cast("str | None", attributes.get(c.SPAN_TYPE))
+    return cast("str | None", plain_attributes(span).get(c.SPAN_TYPE))
 
 
 def _numbers(value: object) -> tuple[float, ...]:
@@ -101,8 +101,7 @@ def _maybe(attributes: Mapping[str, Any], key: str) -> float | None:
 
 def probe_record(span: ReadableSpan) -> ProbeRecord:
     """Read a `probe {node}` span."""
-    attributes = cast("Mapping[str, Any]", span.attributes or {})
-    return record_of(attributes, span.get_span_context() or INVALID_SPAN_CONTEXT)
+    return record_of(plain_attributes(span), span.get_span_context() or INVALID_SPAN_CONTEXT)
 
 
 def record_of(read: Mapping[str, Any], span: SpanContext) -> ProbeRecord:

@@ -18,6 +18,7 @@ from opentelemetry.trace import Link, SpanContext
 from twinspan.collector.jsontext import json_text, valid_deep, valid_text
 from twinspan.collector.schema import COLUMN_TYPES, PROMOTED_COLUMNS, SPAN_SCHEMA
 from twinspan.instrumentation import conventions
+from twinspan.instrumentation.span_attributes import plain_attributes
 
 Column: TypeAlias = "pa.Array[Any]"
 EventRow = Mapping[str, object]
@@ -266,18 +267,6 @@ class RowBuilder:
             known = (resource, text, None if service is None else str(service))
             self._resources[id(resource)] = known
         return known[1], known[2]
-
-
-def plain_attributes(span: ReadableSpan) -> Mapping[str, object]:
-    """The attributes of an ended span as a dict where the SDK keeps one.
-
-    Its public mapping is written in Python and costs five times as much to walk through.
-    """
-    inner = getattr(span, "_attributes", None)
-    plain = cast("object", getattr(inner, "_dict", None))
-    if isinstance(plain, dict):
-        return cast("dict[str, object]", plain)
-    return span.attributes or {}
 
 
 def _has(span: ReadableSpan, name: str) -> bool:

@@ -22,6 +22,9 @@ from twinspan.collector.records import ProbeRecord
 from twinspan.collector.topology import AgentDAG
 from twinspan.instrumentation.settings import BreakerOptions
 
+NO_EVIDENCE: Final = evidence_of(())
+"""What a superstep in which nothing was probed comes to."""
+
 NO_AXIS: Final = ("",)
 """Axes of a monitor in a run in which nothing is probed."""
 
@@ -98,8 +101,10 @@ class RunControl:
 
     def take_in(self, records: Sequence[ProbeRecord]) -> Evidence:
         """Reduce a superstep's scores into the network score, and let the monitor bet on them."""
-        evidence = evidence_of(records, self.monitor.axes)
         self.before = self.accumulator.state
+        if not records:
+            return NO_EVIDENCE
+        evidence = evidence_of(records, self.monitor.axes)
         self._accumulate(evidence)
         self.monitor.update(evidence.cells)
         return evidence
@@ -142,6 +147,8 @@ class RunControl:
         that adds most to the network score. Evidence names, impact ranks: a tiny effect in a
         large sample comes after a large one.
         """
+        if not evidence.scored:
+            return ()
         named = set(self.monitor.guilty())
         ranked = sorted(evidence.scored, key=lambda record: -record.impact)
         return tuple(record for record in ranked if record.key in named) or tuple(ranked[:1])

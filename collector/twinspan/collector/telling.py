@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from opentelemetry.trace import Link
+from opentelemetry.util.types import AttributeValue
 
 from twinspan.collector.chain import decision_hash
 from twinspan.collector.decision import BreakerDecision
@@ -17,6 +20,7 @@ from twinspan.instrumentation.attributes import clean_attributes
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.gate import Boundary
 from twinspan.instrumentation.settings import BreakerOptions
+from twinspan.instrumentation.span_attributes import plain_attributes, put_attributes
 
 
 def configuration(options: BreakerOptions) -> dict[str, object]:
@@ -29,6 +33,12 @@ def configuration(options: BreakerOptions) -> dict[str, object]:
         c.BREAKER_THRESHOLD_ENTER: options.tau_enter,
         c.BREAKER_THRESHOLD_EXIT: options.tau_exit,
     }
+
+
+@cache
+def _fixed(options: BreakerOptions) -> Mapping[str, AttributeValue]:
+    """The configuration as every decision span carries it, cleaned once."""
+    return MappingProxyType(clean_attributes(configuration(options)))
 
 
 def run_configuration(options: BreakerOptions) -> dict[str, object]:
@@ -87,7 +97,7 @@ def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
         c.NETWORK_SCORE_SLOW: network.slow if scored else None,
         c.NETWORK_SCORE_STANDARDIZED: network.fast_standardised,
         c.NETWORK_OBSERVED_WEIGHT: control.observed_share,
-        c.NETWORK_PROBE_SETS: [record.set_id for record in evidence.scored],
+        c.NETWORK_PROBE_SETS: tuple([record.set_id for record in evidence.scored]),
         c.MONITOR_VALUE: monitor.value,
         c.MONITOR_ALPHA: monitor.alpha,
         c.MONITOR_THRESHOLD: monitor.limit,
@@ -164,9 +174,9 @@ def tell(
         {
             c.SUPERSTEP_INDEX: boundary.superstep,
             c.SUPERSTEP_SCOPE: boundary.scope,
-            c.SUPERSTEP_NODES: list(boundary.nodes),
-            **configuration(options),
+            c.SUPERSTEP_NODES: boundary.nodes,
         },
+        fixed=_fixed(options),
         parent=boundary.parent,
         links=[Link(record.span, {c.LINK_RELATION: "aggregates"}) for record in evidence.scored],
     )
@@ -176,11 +186,11 @@ def tell(
         **(_cut(boundary, guilty) if decision.halted else {}),
         **(extra or {}),
     }
-    span.set_attributes(clean_attributes(told))
+    put_attributes(span, clean_attributes(told))
     if decision.transition:
         span.add_event(c.EVENT_TRANSITION, clean_attributes(_decision(decision)))
     previous = state.previous_hash
-    state.previous_hash = decision_hash(dict(span.attributes or {}), previous)
+    state.previous_hash = decision_hash(plain_attributes(span), previous)
     enforced_halt = decision.halted and decision.enforced
     boundary.run.end(
         span,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from opentelemetry.util.types import AttributeValue
 
@@ -103,17 +103,17 @@ def clean_scalar(value: object, limit: int = LABEL_LIMIT) -> Scalar | Absent:
     return Absent(f"unsupported_type:{type(value).__name__}")
 
 
-def _unify(scalars: Sequence[Scalar]) -> list[Scalar]:
+def _unify(scalars: Sequence[Scalar]) -> tuple[Scalar, ...]:
     """One type for a whole array: OpenTelemetry refuses mixed ones."""
-    kinds = {type(scalar) for scalar in scalars}
+    kinds = set(map(type, scalars))
     if len(kinds) <= 1:
-        return list(scalars)
+        return tuple(scalars)
     if kinds == {int, float}:
-        return [float(scalar) for scalar in scalars]
-    return [str(scalar) for scalar in scalars]
+        return tuple(map(float, scalars))
+    return tuple(map(str, scalars))
 
 
-def _clean_array(values: Iterable[object], limit: int) -> list[Scalar] | Absent:
+def _clean_array(values: Iterable[object], limit: int) -> tuple[Scalar, ...] | Absent:
     cleaned = [clean_scalar(value, limit) for value in values]
     for scalar in cleaned:
         if isinstance(scalar, Absent):
@@ -122,10 +122,10 @@ def _clean_array(values: Iterable[object], limit: int) -> list[Scalar] | Absent:
 
 
 def clean_value(value: object, limit: int = LABEL_LIMIT) -> AttributeValue | Absent:
-    """A scalar or a homogeneous array that OpenTelemetry keeps unchanged.
+    """A scalar or a homogeneous tuple, which OpenTelemetry keeps unchanged.
 
-    >>> clean_value((1, 2.5))
-    [1.0, 2.5]
+    >>> clean_value([1, 2.5])
+    (1.0, 2.5)
     >>> clean_value([1, None])
     Absent(reason='array_element_none')
     >>> clean_value({"a": 1})
@@ -141,17 +141,8 @@ def clean_value(value: object, limit: int = LABEL_LIMIT) -> AttributeValue | Abs
     return clean_scalar(value, limit)
 
 
-def _is_plain(value: object) -> bool:
-    """Whether a value may pass as it is: nearly all do, and every span asks many times."""
-    kind = type(value)
-    if kind is str:
-        text = cast(str, value)
-        return len(text) <= LABEL_LIMIT and text.isascii()
-    if kind is float:
-        return math.isfinite(cast(float, value))
-    if kind is int:
-        return INT64_MIN <= cast(int, value) <= INT64_MAX
-    return kind is bool
+def _is_plain_text(value: Any) -> bool:
+    return type(value) is str and len(value) <= LABEL_LIMIT and value.isascii()
 
 
 def _limit_of(key: str) -> int:
@@ -167,7 +158,7 @@ def _was_cut(value: object, limit: int) -> bool:
     return False
 
 
-def clean_attributes(attributes: Mapping[str, object]) -> dict[str, AttributeValue]:
+def clean_attributes(attributes: Mapping[str, Any]) -> dict[str, AttributeValue]:
     """Attributes that survive every exporter; what was cut or left out is named.
 
     `None` means "not known" and is simply left out. Any other value without a faithful
@@ -175,18 +166,30 @@ def clean_attributes(attributes: Mapping[str, object]) -> dict[str, AttributeVal
     is cut and named in `twinspan.truncated`.
 
     >>> clean_attributes({"twinspan.effect.value": float("nan"), "twinspan.node.id": "a"})
-    {'twinspan.node.id': 'a', 'twinspan.undefined': ['twinspan.effect.value=nan']}
+    {'twinspan.node.id': 'a', 'twinspan.undefined': ('twinspan.effect.value=nan',)}
     """
     cleaned: dict[str, AttributeValue] = {}
     undefined: list[str] = []
     truncated: list[str] = []
     for key, value in attributes.items():
-        if value is None:
+        # Nearly every value may pass as it is, and every span asks dozens of times: in place.
+        kind = type(value)
+        if kind is str:
+            plain = len(value) <= LABEL_LIMIT and value.isascii()
+        elif kind is float:
+            plain = value - value == 0.0  # neither infinite nor NaN
+        elif kind is int:
+            plain = INT64_MIN <= value <= INT64_MAX
+            if key in _DOUBLES:
+                value = float(value)  # a number must not change its type on the way to a file
+        elif kind is tuple:
+            plain = all(map(_is_plain_text, value))
+        elif value is None:
             continue
-        if type(value) is int and key in _DOUBLES:
-            value = float(value)  # a whole number must not change its type on the way to a file
-        if _is_plain(value):
-            cleaned[key] = cast(AttributeValue, value)
+        else:
+            plain = kind is bool
+        if plain:
+            cleaned[key] = value
             continue
         limit = _limit_of(key)
         result = clean_value(value, limit)
@@ -197,7 +200,7 @@ def clean_attributes(attributes: Mapping[str, object]) -> dict[str, AttributeVal
         if _was_cut(value, limit):
             truncated.append(key)
     if undefined:
-        cleaned[conventions.UNDEFINED] = undefined
+        cleaned[conventions.UNDEFINED] = tuple(undefined)
     if truncated:
-        cleaned[conventions.TRUNCATED] = truncated
+        cleaned[conventions.TRUNCATED] = tuple(truncated)
     return cleaned

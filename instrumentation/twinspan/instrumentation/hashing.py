@@ -7,7 +7,6 @@ leaves the process: equal payloads of one run have equal hashes, and nothing els
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import hmac
 import json
 import secrets
@@ -39,6 +38,11 @@ def _plain(value: object) -> object:
     return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
+_encode: Final = json.JSONEncoder(
+    default=_plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True
+).encode
+
+
 def canonical(payload: object) -> str:
     """One text for equal payloads, whatever the order of their keys.
 
@@ -46,9 +50,7 @@ def canonical(payload: object) -> str:
     '{"a":[2,3],"b":1}'
     """
     try:
-        return json.dumps(
-            payload, default=_plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True
-        )
+        return _encode(payload)
     except (TypeError, ValueError):
         # Keys of mixed types cannot be sorted, and a payload may contain itself.
         return repr(payload)
@@ -71,5 +73,5 @@ class PayloadHasher:
 
     def of_text(self, text: str) -> str:
         """The keyed hash of a payload that was made canonical before."""
-        digest = hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return digest.hexdigest()[:_LENGTH]
+        digest = hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
+        return digest.hex()[:_LENGTH]

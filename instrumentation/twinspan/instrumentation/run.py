@@ -20,8 +20,10 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span
 from opentelemetry.trace import Link
+from opentelemetry.util.types import AttributeValue
 
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.attributes import clean_attributes
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.gate import (
     PROCEED,
@@ -86,12 +88,36 @@ class NodeStart:
 
 @dataclass(slots=True)
 class NodeSpan:
-    """An open node span and what belongs to it."""
+    """A node's span and what belongs to it.
+
+    Attributes:
+        start: what began.
+        span: its span.
+        context: the context in which the span is current.
+        probed: whether it was chosen to be probed.
+        output_hash: hash of what it handed on; '' before it has ended well.
+    """
 
     start: NodeStart
     span: Span
     context: Context
-    input_hash: str
+    probed: bool
+    output_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodeFacts:
+    """What is true of every execution of a node in a run.
+
+    Attributes:
+        weight: its blast radius; None where no collector weighs.
+        rate: probability with which it is probed; None where it never is.
+        attributes: what all its spans say, cleaned.
+    """
+
+    weight: NodeWeight | None
+    rate: float | None
+    attributes: Mapping[str, AttributeValue]
 
 
 class LiveRun:
@@ -116,6 +142,7 @@ class LiveRun:
         self._root = root
         self._lock = threading.Lock()
         self._pending: dict[tuple[str, int], list[Pending]] = {}
+        self._facts: dict[str, _NodeFacts] = {}
         self._closed_supersteps = 0
         self._closed = False
 
@@ -171,41 +198,58 @@ class LiveRun:
 
     def start_node(self, start: NodeStart) -> NodeSpan:
         """Open a node's span; the gate learns what the node has read."""
-        weight = self.weight(start.node)
+        facts = self._facts_of(start.node)
         input_hash = self.hasher(start.payload)
         operation = c.SPAN_AGENT if start.kind == "agent" else c.SPAN_NODE
+        decision = self._probe_decision(start, facts.rate)
+        parents = start.parents
         span = self.tracer.start(
             c.operation_name(operation, start.node),
             "node",
             {
                 c.GEN_AI_OPERATION: operation,
-                c.GEN_AI_AGENT_NAME: start.node,
-                c.NODE_ID: start.node,
                 c.NODE_KIND: start.kind,
                 c.NODE_TASK_ID: start.task_id,
                 c.NODE_ATTEMPT: start.attempt,
-                c.NODE_PARENT_TASK_IDS: [parent.task_id for parent in start.parents],
-                c.NODE_PARENTS: [parent.node for parent in start.parents],
-                c.NODE_PARENT_HASHES: [parent.payload_hash for parent in start.parents],
+                c.NODE_PARENT_TASK_IDS: tuple([parent.task_id for parent in parents]),
+                c.NODE_PARENTS: tuple([parent.node for parent in parents]),
+                c.NODE_PARENT_HASHES: tuple([parent.payload_hash for parent in parents]),
                 c.NODE_EDGE_KIND: "observed" if start.edges_observed else "inferred",
                 c.SUPERSTEP_SCOPE: start.scope,
                 c.SUPERSTEP_INDEX: start.superstep,
-                c.NODE_WEIGHT: None if weight is None else weight.scaled,
-                c.NODE_WEIGHT_SHARE: None if weight is None else weight.share,
-                c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
                 c.NODE_INPUT_HASH: input_hash,
-                c.PROBE_DECISION: self._probe_decision(start),
-                c.PROBE_SAMPLING_RATE: self.rate(start.node),
+                c.PROBE_DECISION: decision,
             },
+            fixed=facts.attributes,
             parent=self.context if start.holder is None else start.holder,
-            links=[_link(parent, start.node) for parent in start.parents if parent.span],
+            links=[_link(parent, start.node) for parent in parents if parent.span],
         )
         if self.engine.collector is not None:
             self.engine.collector.consumed(
-                self.run_id, start.node, [parent.task_id for parent in start.parents], input_hash
+                self.run_id, start.node, [parent.task_id for parent in parents], input_hash
             )
-        context = trace.set_span_in_context(span)
-        return NodeSpan(start, span, context, input_hash)
+        return NodeSpan(start, span, trace.set_span_in_context(span), decision == "probed")
+
+    def _facts_of(self, node: str) -> _NodeFacts:
+        """What is true of every execution of a node, found out once."""
+        known = self._facts.get(node)
+        if known is None:
+            weight, rate = self.weight(node), self.rate(node)
+            known = self._facts[node] = _NodeFacts(
+                weight=weight,
+                rate=rate,
+                attributes=clean_attributes(
+                    {
+                        c.GEN_AI_AGENT_NAME: node,
+                        c.NODE_ID: node,
+                        c.NODE_WEIGHT: None if weight is None else weight.scaled,
+                        c.NODE_WEIGHT_SHARE: None if weight is None else weight.share,
+                        c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
+                        c.PROBE_SAMPLING_RATE: rate,
+                    }
+                ),
+            )
+        return known
 
     def rate(self, node: str) -> float | None:
         """Probability with which a node is probed; None for one that never is."""
@@ -213,10 +257,11 @@ class LiveRun:
             return None
         return self._plan.rates.get(node, 1.0)
 
-    def _probe_decision(self, start: NodeStart) -> str:
-        rate = self.rate(start.node)
+    def _probe_decision(self, start: NodeStart, rate: float | None) -> str:
         if rate is None or start.kind == "tool":
             return "exempt"
+        if rate >= 1.0:
+            return "probed"
         seed = self.engine.settings.probe.seed
         drawn = uniform_draw(seed, "probe", start.node, start.task_id) < rate
         return "probed" if drawn else "sampled_out"
@@ -233,7 +278,8 @@ class LiveRun:
         closing: dict[str, object] = {c.NODE_OUTCOME: outcome}
         if outcome == "ok":
             text = canonical(payload)
-            closing[c.NODE_OUTPUT_HASH] = self.hasher.of_text(text)
+            node.output_hash = self.hasher.of_text(text)
+            closing[c.NODE_OUTPUT_HASH] = node.output_hash
             closing[c.NODE_OUTPUT_SIZE] = len(text)
             if self.engine.settings.capture_content:
                 closing[c.GEN_AI_OUTPUT_MESSAGES] = text
@@ -250,7 +296,7 @@ class LiveRun:
             in_loop: whether to probe on the running event loop, where the node lives.
         """
         start = node.start
-        if self._probe_decision(start) != "probed" or start.attempt > 1:
+        if not node.probed or start.attempt > 1:
             return
         probe = self.probe(node, rerun)
         work = _detached(probe.arun(start.payload), node.context)
@@ -265,7 +311,8 @@ class LiveRun:
 
     def probe(self, node: NodeSpan, rerun: Callable[[Any], Any]) -> LOOCProbe:
         """A probe of a node execution that writes its spans into this run."""
-        start, weight = node.start, self.weight(node.start.node)
+        start, facts = node.start, self._facts_of(node.start.node)
+        weight = facts.weight
         probed = ProbedNode(
             node=start.node,
             task_id=start.task_id,
@@ -273,7 +320,7 @@ class LiveRun:
             superstep=start.superstep,
             weight=None if weight is None else weight.scaled,
             share=None if weight is None else weight.share,
-            rate=self.rate(start.node) or 1.0,
+            rate=facts.rate or 1.0,
             parent=node.context,
             baseline_span_id=trace.format_span_id(node.span.get_span_context().span_id),
         )
@@ -298,8 +345,9 @@ class LiveRun:
             BiasHalt: if the user switched halting on and the breaker tripped.
         """
         pending = self._take(scope, superstep)
-        wait_for_futures([item for item in pending if isinstance(item, Future)])
-        self._note_failures(pending)
+        if pending:
+            wait_for_futures([item for item in pending if isinstance(item, Future)])
+            self._note_failures(pending)
         boundary = self._boundary(scope, superstep, executions)
         verdict = self._decide(boundary)
         if verdict.action == "repair" and self.engine.collector is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Final
 
 from twinspan.instrumentation.errors import BiasHalt
@@ -27,29 +26,46 @@ class Failures:
     def __init__(self) -> None:
         self.count = 0
 
-    def note(self, where: str) -> None:
-        """Note the exception that is being handled.
+    def note(self, where: str, error: Exception) -> None:
+        """Note a failure.
 
         Raises:
             Exception: that very exception, when `TWINSPAN_RAISE=1`.
         """
         self.count += 1
         if os.environ.get(RAISE_VARIABLE) == "1":
-            raise
+            raise error
         if self.count == 1:
-            _logger.exception(
+            _logger.error(
                 "twinspan failed in %s and stepped aside; the agent is not affected, "
                 "the run's record is incomplete",
                 where,
+                exc_info=error,
             )
 
 
-@contextmanager
-def harmless(failures: Failures, where: str) -> Generator[None]:
-    """Keep failures of the block from the host; a halt that the user switched on passes."""
-    try:
-        yield
-    except BiasHalt:
-        raise
-    except Exception:
-        failures.note(where)
+class harmless:  # noqa: N801 - used as a statement
+    """Keep failures of the block from the host; a halt that the user switched on passes.
+
+    A class, since every node passes several: a generator would cost three times as much.
+    """
+
+    __slots__ = ("_failures", "_where")
+
+    def __init__(self, failures: Failures, where: str) -> None:
+        self._failures = failures
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if error is None or isinstance(error, BiasHalt) or not isinstance(error, Exception):
+            return False
+        self._failures.note(self._where, error)
+        return True

@@ -16,8 +16,10 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Any, Final, cast
 
+from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
@@ -28,11 +30,12 @@ from opentelemetry.sdk.trace.sampling import (
     SamplingResult,
 )
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TraceState
-from opentelemetry.util.types import Attributes
+from opentelemetry.util.types import Attributes, AttributeValue
 
 from twinspan.instrumentation import conventions
 from twinspan.instrumentation.attributes import clean_attributes
 from twinspan.instrumentation.forwarding import ForwardingProcessor
+from twinspan.instrumentation.span_attributes import put_attributes
 
 FLUSH_AT_RUN_END_MILLIS: Final = 1000
 """How long a run's end waits for the application's processors."""
@@ -47,11 +50,14 @@ _LIMITS: Final = SpanLimits(
 )
 
 
-class _RecordEverything(AlwaysRecordSampler):
-    """Records spans that the application's sampler drops, attributes included.
+_AT_START: Final = otel_context.create_key("twinspan-attributes-at-start")
 
-    A sampler that drops a span gives no attributes back, and the SDK would start the span
-    without those that it was given.
+
+class _RecordEverything(AlwaysRecordSampler):
+    """Records spans that the application's sampler drops.
+
+    The attributes are put in place by `_AttributesAtStart`: a sampler that drops a span gives
+    none back. What comes back from here is what the application's sampler added.
     """
 
     def should_sample(
@@ -69,8 +75,33 @@ class _RecordEverything(AlwaysRecordSampler):
             parent_context, trace_id, name, kind, attributes, links, trace_state
         )
         sampled = cast("Attributes", result.attributes)  # pyright: ignore[reportUnknownMemberType]
-        kept = {**(attributes or {}), **(sampled or {})}
+        if parent_context is None or _AT_START not in parent_context:
+            kept: Attributes = {**(attributes or {}), **(sampled or {})}
+        else:
+            kept = _added(sampled, attributes)
         return SamplingResult(result.decision, kept, result.trace_state)
+
+
+def _added(sampled: Attributes, given: Attributes) -> Attributes:
+    """What a sampler gave back besides what it was given."""
+    if not sampled or sampled == given:
+        return None
+    known = given or {}
+    return {key: value for key, value in sampled.items() if known.get(key) != value}
+
+
+class _AttributesAtStart(SpanProcessor):
+    """Puts a span's attributes in place before any other processor sees it start.
+
+    They travel in the context of the start. Given to the SDK's `start_span` alone they would
+    be checked a second time, one by one, and be lost where a sampler drops the span.
+    """
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Put them in place."""
+        given: Any = None if parent_context is None else parent_context.get(_AT_START)
+        if given is not None:
+            put_attributes(span, given)
 
 
 class _PrivateProvider(TracerProvider):
@@ -123,6 +154,7 @@ class Telemetry:
     ) -> None:
         app = _usable(app_provider)
         self._provider = _PrivateProvider(app)
+        self._provider.add_span_processor(_AttributesAtStart())
         for processor in processors:
             self._provider.add_span_processor(processor)
         self.forwarding: ForwardingProcessor | None = None
@@ -167,7 +199,14 @@ class RunTracer:
         self.telemetry = telemetry
         self.run_id = run_id
         self.writer = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
-        self._base = dict(base)
+        self._fixed = clean_attributes(
+            {
+                conventions.SCHEMA_VERSION: conventions.SCHEMA_VERSION_VALUE,
+                conventions.RUN_ID: run_id,
+                conventions.AUDIT_WRITER: self.writer,
+                **base,
+            }
+        )
         self._lock = threading.Lock()
         self._ended = 0
         self._open: dict[int, Span] = {}
@@ -187,35 +226,45 @@ class RunTracer:
         self,
         name: str,
         span_type: str,
-        attributes: Mapping[str, object] | None = None,
+        attributes: Mapping[str, object] = MappingProxyType({}),
         *,
+        fixed: Mapping[str, AttributeValue] = MappingProxyType({}),
         parent: Context | Span | None = None,
         links: Sequence[Link] = (),
         start_time: int | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Span:
-        """Open a span below `parent`, or below the current span where none is given."""
-        context = trace.set_span_in_context(parent) if isinstance(parent, Span) else parent
+        """Open a span below `parent`, or below the current span where none is given.
+
+        Args:
+            name: the span's name.
+            span_type: what kind of our spans it is.
+            attributes: what it says; cleaned here.
+            fixed: what it says besides, cleaned before: of a node, the same at every execution.
+            parent: context or span that it hangs under.
+            links: links to other spans.
+            start_time: when it began, in nanoseconds since 1970; now if None.
+            kind: OpenTelemetry's kind.
+        """
+        cleaned = {
+            **self._fixed,
+            conventions.SPAN_TYPE: span_type,
+            **fixed,
+            **clean_attributes(attributes),
+        }
+        if isinstance(parent, Span):
+            parent = trace.set_span_in_context(parent)
         span = self.telemetry.tracer.start_span(
             name,
-            context=context,
+            context=otel_context.set_value(_AT_START, cleaned, parent),
             kind=kind,
-            attributes=clean_attributes(
-                {
-                    conventions.SCHEMA_VERSION: conventions.SCHEMA_VERSION_VALUE,
-                    conventions.RUN_ID: self.run_id,
-                    conventions.SPAN_TYPE: span_type,
-                    conventions.AUDIT_WRITER: self.writer,
-                    **self._base,
-                    **(attributes or {}),
-                }
-            ),
+            attributes=cleaned,
             links=links,
             start_time=start_time,
         )
         assert isinstance(span, Span)  # AlwaysRecordSampler: every span is a recording one
         with self._lock:
-            self._open[span.get_span_context().span_id] = span
+            self._open[id(span)] = span
             self.started[span_type] += 1
         return span
 
@@ -233,7 +282,7 @@ class RunTracer:
         which could be content.
         """
         with self._lock:
-            if self._open.pop(span.get_span_context().span_id, None) is None:
+            if self._open.pop(id(span), None) is None:
                 return
             seq = self._ended
             self._ended += 1
@@ -242,7 +291,7 @@ class RunTracer:
             closing[conventions.ERROR_TYPE] = type(error).__qualname__
             span.set_status(Status(StatusCode.ERROR))
         closing[conventions.AUDIT_SEQ] = seq
-        span.set_attributes(clean_attributes(closing))
+        put_attributes(span, clean_attributes(closing))
         span.end(end_time)
 
     def end_open(self, attributes: Mapping[str, object], *, keep: Span | None = None) -> None:

@@ -48,7 +48,9 @@ class EdgeTracker:
             if channel.startswith(names.JOIN) and channel not in used
         }
         self._sends = []
-        pairs = sorted(zip(tasks, parents, strict=True), key=lambda pair: _order(pair[0]))
+        pairs = list(zip(tasks, parents, strict=True))
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: _order(pair[0]))
         for task, parent in pairs:
             for channel, _ in task.writes:
                 if channel == names.TASKS:

@@ -8,7 +8,6 @@ from typing import Any
 
 from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, scope_of
 from twinspan.instrumentation.frameworks.langgraph.task import TaskObserver, is_observable
-from twinspan.instrumentation.frameworks.langgraph.writes import replaced
 from twinspan.instrumentation.gate import Verdict
 from twinspan.instrumentation.probing.guard import current_probe
 from twinspan.instrumentation.safety import harmless
@@ -121,9 +120,7 @@ class Superstep:
             for observer in self._observers:
                 repaired = None if verdict is None else verdict.repairs.get(observer.task.id)
                 if repaired is not None:
-                    writes = replaced(observer.task.writes, repaired)
-                    observer.task.writes.clear()
-                    observer.task.writes.extend(writes)
+                    observer.repair(repaired)
             done = [observer for observer in self._observers if observer.ok]
             self.scope.edges.record(
                 [observer.task for observer in done], [observer.as_parent() for observer in done]

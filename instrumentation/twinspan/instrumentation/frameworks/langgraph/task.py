@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from types import TracebackType
 from typing import Any
 
 from langchain_core.runnables import Runnable
@@ -15,7 +15,7 @@ from opentelemetry import context as otel_context
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, rerun
 from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, Holder, current_holder
-from twinspan.instrumentation.frameworks.langgraph.writes import payload_of, targets_of
+from twinspan.instrumentation.frameworks.langgraph.writes import payload_of, replaced, targets_of
 from twinspan.instrumentation.gate import Execution, Rerun
 from twinspan.instrumentation.run import NodeSpan, NodeStart, Parent
 from twinspan.instrumentation.safety import harmless
@@ -41,9 +41,11 @@ class TaskObserver:
         self.node = scope.name(task.name)
         self.ok = False
         self._parents = scope.edges.parents_of(task)
+        self.payload: dict[str, Any] = {}
         self._attempts = 0
         self._failed: tuple[NodeSpan, BaseException] | None = None
         self._last: NodeSpan | None = None
+        self._repaired_hash = ""
         self._config: Any = task.config
 
     # --- what the runtime is given ---------------------------------------------------------
@@ -54,32 +56,12 @@ class TaskObserver:
 
     # --- an attempt ------------------------------------------------------------------------
 
-    @contextmanager
-    def attempt(self, payload: Any, config: Any, *, in_loop: bool) -> Generator[None]:
+    def attempt(self, payload: Any, config: Any, *, in_loop: bool) -> Attempt:
         """One try of the node: a span that is current while the node runs."""
-        run = self.scope.run
-        started: list[NodeSpan] = []
-        with harmless(run.engine.failures, "starting a node"):
-            started.append(self._start(payload, config, in_loop=in_loop))
-        if not started:
-            yield
-            return
-        node = started[0]
-        span_token = otel_context.attach(node.context)
-        holder = Holder(run=run, node=self.node, task_id=self.task.id, span=node.span)
-        holder_token = current_holder.set(holder)
-        try:
-            yield
-        except BaseException as error:
-            self._ended(node, error)
-            raise
-        else:
-            self._ended(node, None)
-        finally:
-            current_holder.reset(holder_token)
-            otel_context.detach(span_token)
+        return Attempt(self, payload, config, in_loop=in_loop)
 
-    def _start(self, payload: Any, config: Any, *, in_loop: bool) -> NodeSpan:
+    def start(self, payload: Any, config: Any, *, in_loop: bool) -> NodeSpan:
+        """A try begins."""
         self._settle_failure("retried")
         self._attempts += 1
         self._config = config
@@ -101,7 +83,8 @@ class TaskObserver:
         run.launch_probes(node, self._rerunner(in_loop), in_loop=in_loop)
         return node
 
-    def _ended(self, node: NodeSpan, error: BaseException | None) -> None:
+    def ended(self, node: NodeSpan, error: BaseException | None) -> None:
+        """A try is over."""
         run = self.scope.run
         with harmless(run.engine.failures, "ending a node"):
             outcome = "ok" if error is None else outcome_of_error(error)
@@ -111,7 +94,8 @@ class TaskObserver:
                 # Whether it is a failure is known only when nobody tries again.
                 self._failed = (node, error)
                 return
-            run.end_node(node, outcome, payload=payload_of(self.task.writes))
+            self.payload = payload_of(self.task.writes)
+            run.end_node(node, outcome, payload=self.payload)
 
     def _settle_failure(self, outcome: str) -> None:
         if self._failed is not None:
@@ -163,20 +147,74 @@ class TaskObserver:
             node=self.node,
             task_id=self.task.id,
             received=self.task.input,
-            payload=payload_of(self.task.writes),
+            payload=self.payload,
             targets=tuple(self.scope.name(target) for target in targets_of(self.task.writes)),
             rerun=again,
         )
 
     def as_parent(self) -> Parent:
         """The finished task, as its readers see it."""
-        span = None if self._last is None else self._last.span.get_span_context()
+        last = self._last
+        hashed = self._repaired_hash or ("" if last is None else last.output_hash)
         return Parent(
             node=self.node,
             task_id=self.task.id,
-            payload_hash=self.scope.run.hasher(payload_of(self.task.writes)),
-            span=span,
+            payload_hash=hashed,
+            span=None if last is None else last.span.get_span_context(),
         )
+
+    def repair(self, payload: dict[str, Any]) -> None:
+        """Hand another payload on than the node wrote."""
+        writes = replaced(self.task.writes, payload)
+        self.task.writes.clear()
+        self.task.writes.extend(writes)
+        self._repaired_hash = self.scope.run.hasher(payload_of(writes))
+
+
+class Attempt:
+    """The node's span is current while its block runs, and closed with what came of it.
+
+    A class, since every node passes it: a generator would cost three times as much.
+    """
+
+    __slots__ = ("_config", "_holder_token", "_in_loop", "_node", "_observer", "_payload", "_token")
+
+    def __init__(
+        self, observer: TaskObserver, payload: Any, config: Any, *, in_loop: bool
+    ) -> None:
+        self._observer = observer
+        self._payload = payload
+        self._config = config
+        self._in_loop = in_loop
+        self._node: NodeSpan | None = None
+
+    def __enter__(self) -> None:
+        observer = self._observer
+        run = observer.scope.run
+        with harmless(run.engine.failures, "starting a node"):
+            self._node = observer.start(self._payload, self._config, in_loop=self._in_loop)
+        node = self._node
+        if node is None:
+            return
+        self._token = otel_context.attach(node.context)
+        self._holder_token = current_holder.set(
+            Holder(run=run, node=observer.node, task_id=observer.task.id, span=node.span)
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        node = self._node
+        if node is None:
+            return
+        try:
+            self._observer.ended(node, error)
+        finally:
+            current_holder.reset(self._holder_token)
+            otel_context.detach(self._token)
 
 
 class ObservedProc(Runnable[Any, Any]):

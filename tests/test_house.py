@@ -21,7 +21,12 @@ FACES: dict[str, set[str]] = {
         "builtin_axis",
         "compute_local_bias",
         "load_axes",
+        "node",
+        "parallel",
         "perturb",
+        "pipeline",
+        "step",
+        "tool",
     },
     "twinspan.collector": {
         "AgentDAG",

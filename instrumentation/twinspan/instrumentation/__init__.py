@@ -1,9 +1,11 @@
 """What runs inside the agent's process and makes spans. Knows nobody.
 
-`TwinspanInstrumentor` adds spans, probes and the gate to existing agents; `perturb`,
-`compute_local_bias` and `LOOCProbe` are its parts, for use on their own.
+`TwinspanInstrumentor` adds spans, probes and the gate to existing agents; `node` and `pipeline`
+say what is an agent in plain Python. `perturb`, `compute_local_bias` and `LOOCProbe` are its
+parts, for use on their own.
 """
 
+from twinspan.instrumentation.frameworks.python import node, parallel, pipeline, step, tool
 from twinspan.instrumentation.instrumentor import TwinspanInstrumentor
 from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes, perturb
 from twinspan.instrumentation.probing.priors import SyntheticPriorGenerator
@@ -19,5 +21,10 @@ __all__ = [
     "builtin_axis",
     "compute_local_bias",
     "load_axes",
+    "node",
+    "parallel",
     "perturb",
+    "pipeline",
+    "step",
+    "tool",
 ]

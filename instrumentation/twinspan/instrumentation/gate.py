@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP: Final = "twinspan_collector"
 
+ANYONE: Final = "*"
+"""Reader of a payload, and node of a graph, that is not known beforehand."""
+
 Rerun = Callable[[Any], Awaitable[Any]]
 """Runs a node again on a payload and returns its answer, without side effects on the run."""
 

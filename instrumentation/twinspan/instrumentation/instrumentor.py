@@ -16,8 +16,11 @@ from twinspan.instrumentation.settings import Settings
 
 _logger = logging.getLogger(__name__)
 
-FRAMEWORKS: Final = {"langgraph": "twinspan.instrumentation.frameworks.langgraph"}
-"""Installed package, and our module that hooks it."""
+FRAMEWORKS: Final = {
+    "contextvars": "twinspan.instrumentation.frameworks.python",
+    "langgraph": "twinspan.instrumentation.frameworks.langgraph",
+}
+"""Installed package, and our module that hooks it; plain Python is always there."""
 
 
 class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]

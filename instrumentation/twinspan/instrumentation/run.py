@@ -26,6 +26,7 @@ from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.attributes import clean_attributes
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.gate import (
+    ANYONE,
     PROCEED,
     Boundary,
     Execution,
@@ -143,6 +144,7 @@ class LiveRun:
         self._lock = threading.Lock()
         self._pending: dict[tuple[str, int], list[Pending]] = {}
         self._facts: dict[str, _NodeFacts] = {}
+        self._unlisted: dict[str, int] = {}
         self._closed_supersteps = 0
         self._closed = False
 
@@ -182,13 +184,25 @@ class LiveRun:
         """The run's identity, on every span of it."""
         return self.tracer.run_id
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the run is over."""
+        return self._closed
+
     def weight(self, node: str) -> NodeWeight | None:
         """A node's blast radius, as the collector gave it.
 
         A node inside a subgraph weighs as much as the node that holds it, and takes no share
-        of its own: shares sum to 1 over the graph that was weighed.
+        of its own: shares sum to 1 over the graph that was weighed. Where the graph is not
+        known beforehand, the k-th node that turns up takes 1 / (k (k + 1)) of what was set
+        aside for such nodes.
         """
         known = self._plan.weights.get(node)
+        if known is None and ANYONE in self._plan.weights:
+            aside = self._plan.weights[ANYONE]
+            with self._lock:
+                place = self._unlisted.setdefault(node, len(self._unlisted) + 1)
+            return replace(aside, share=aside.share / (place * (place + 1)))
         if known is None and "/" in node:
             holder = self.weight(node.rpartition("/")[0])
             return None if holder is None else replace(holder, share=0.0)
@@ -308,6 +322,14 @@ class LiveRun:
         with self._lock:
             key = (start.scope, start.superstep)
             self._pending.setdefault(key, []).append(pending)
+
+    def drop_probes(self, scope: str, superstep: int) -> None:
+        """Stop probing a superstep that came to nothing."""
+        for item in self._take(scope, superstep):
+            if isinstance(item, asyncio.Task):
+                item.get_loop().call_soon_threadsafe(item.cancel)
+            else:
+                item.cancel()
 
     def probe(self, node: NodeSpan, rerun: Callable[[Any], Any]) -> LOOCProbe:
         """A probe of a node execution that writes its spans into this run."""

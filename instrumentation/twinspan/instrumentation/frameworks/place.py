@@ -1,0 +1,102 @@
+"""Where in a run the running code stands, whichever framework runs it."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from opentelemetry import context as otel_context
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import Span
+
+from twinspan.instrumentation.frameworks.handed import Handed
+from twinspan.instrumentation.frameworks.turnstile import Turnstile
+from twinspan.instrumentation.probing.guard import current_probe
+from twinspan.instrumentation.run import LiveRun
+
+
+@dataclass(slots=True)
+class Flow:
+    """What the steps of one run share.
+
+    Attributes:
+        handed: what was handed on so far, and by whom.
+        turnstile: lets one step at a time through the gate.
+    """
+
+    handed: Handed = field(default_factory=Handed)
+    turnstile: Turnstile = field(default_factory=Turnstile)
+
+
+_flows: weakref.WeakKeyDictionary[LiveRun, Flow] = weakref.WeakKeyDictionary()
+
+
+def flow_of(run: LiveRun) -> Flow:
+    """What the steps of a run share; made at the first of them."""
+    return _flows.setdefault(run, Flow())
+
+
+@dataclass(slots=True, kw_only=True)
+class Place:
+    """A run's root, or a node of it: whatever runs here belongs to it.
+
+    Attributes:
+        run: the run.
+        node: the node around the running code, path-qualified; '' at the root.
+        task_id: its execution; '' at the root.
+        span: its span; None at the root.
+    """
+
+    run: LiveRun
+    node: str = ""
+    task_id: str = ""
+    span: Span | None = None
+    _steps: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def name(self, node: str) -> str:
+        """A node's name, qualified by the nodes around it."""
+        return f"{self.node}/{node}" if self.node else node
+
+    def next_step(self) -> int:
+        """The number of the next step here, from 1."""
+        return next(self._steps)
+
+
+_place: ContextVar[Place | None] = ContextVar("twinspan_place", default=None)
+_unobserved: ContextVar[bool] = ContextVar("twinspan_unobserved", default=False)
+
+
+def current_place() -> Place | None:
+    """Where the running code stands; None outside of any run."""
+    return _place.get()
+
+
+def is_unobserved() -> bool:
+    """Whether a node is being run again here, so that nothing of it belongs to the run."""
+    return _unobserved.get() or current_probe() is not None
+
+
+@contextmanager
+def unobserved() -> Generator[None]:
+    """Nothing that runs in the block is taken for a step of a run."""
+    token = _unobserved.set(True)
+    try:
+        yield
+    finally:
+        _unobserved.reset(token)
+
+
+@contextmanager
+def standing_at(place: Place, context: Context) -> Generator[None]:
+    """The block runs at a place, with its span current."""
+    place_token = _place.set(place)
+    span_token = otel_context.attach(context)
+    try:
+        yield
+    finally:
+        otel_context.detach(span_token)
+        _place.reset(place_token)

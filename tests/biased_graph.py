@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 from typing import Any, TypedDict
 
-from agents import Spans
 from langgraph.graph import END, START, StateGraph
 from opentelemetry.sdk.trace import SpanProcessor
+from sample_agents import Spans
 
 from twinspan.collector import ControlGate, Recorder
 from twinspan.instrumentation import builtin_axis

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agents import Spans, instrumented
 from biased_graph import GENDER, TEXT, Graph, State, decisions, gate
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -17,6 +16,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, TraceIdRatioBased
+from sample_agents import Spans, instrumented
 
 from twinspan.instrumentation import Axis
 from twinspan.instrumentation import conventions as c

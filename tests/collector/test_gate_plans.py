@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from agents import Spans, instrumented
 from biased_graph import GENDER, TEXT, Graph, decisions, gate
+from sample_agents import Spans, instrumented
 
 from twinspan.collector.run_control import RunControl
 from twinspan.collector.runs import Runs, RunState

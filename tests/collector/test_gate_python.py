@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Spans, instrumented
 from biased_graph import GENDER, TEXT, Graph, decisions, gate, says
 from click.testing import CliRunner
+from sample_agents import Spans, instrumented
 
 from twinspan.analysis.cli import main
 from twinspan.instrumentation import conventions as c

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import agents
 import pytest
-from agents import SpansOnly, instrumented
+import sample_agents as agents
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
 

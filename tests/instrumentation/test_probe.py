@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agents import Spans
 from opentelemetry.context import Context
+from sample_agents import Spans
 
 from twinspan.instrumentation import LOOCProbe, builtin_axis
 from twinspan.instrumentation import conventions as c

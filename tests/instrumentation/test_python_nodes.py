@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from agents import instrumented
+from sample_agents import instrumented
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation import node, parallel, pipeline, step, tool

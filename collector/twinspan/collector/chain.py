@@ -16,9 +16,7 @@ UNHASHED: Final = frozenset({c.AUDIT_HASH, c.AUDIT_SEQ, c.AUDIT_WRITER})
 """Keys outside the content: the hash itself, and what says who wrote it when."""
 
 
-_encode: Final = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=True
-).encode
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 
 def decision_hash(attributes: Mapping[str, object], previous: str) -> str:

@@ -10,8 +10,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
 
 from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.span_attributes import plain_attributes
 from twinspan.instrumentation.probing.contrast import CONTROLS, SCREEN
+from twinspan.instrumentation.span_attributes import plain_attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

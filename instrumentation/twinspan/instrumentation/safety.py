@@ -44,7 +44,7 @@ class Failures:
             )
 
 
-class harmless:  # noqa: N801 - used as a statement
+class harmless:
     """Keep failures of the block from the host; a halt that the user switched on passes.
 
     A class, since every node passes several: a generator would cost three times as much.

@@ -179,9 +179,7 @@ class Attempt:
 
     __slots__ = ("_config", "_holder_token", "_in_loop", "_node", "_observer", "_payload", "_token")
 
-    def __init__(
-        self, observer: TaskObserver, payload: Any, config: Any, *, in_loop: bool
-    ) -> None:
+    def __init__(self, observer: TaskObserver, payload: Any, config: Any, *, in_loop: bool) -> None:
         self._observer = observer
         self._payload = payload
         self._config = config

@@ -61,6 +61,7 @@ class Engine:
         """Flush everything and let go of threads."""
         for _, telemetry in self._telemetry.values():
             telemetry.flush()
+            telemetry.stop_stamping()
         if self.collector is not None:
             self.collector.shutdown()
         self.loop.close()

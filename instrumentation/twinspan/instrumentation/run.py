@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span
@@ -24,6 +24,7 @@ from opentelemetry.util.types import AttributeValue
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.attributes import clean_attributes
+from twinspan.instrumentation.current import RunContext, current
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.gate import (
     ANYONE,
@@ -141,6 +142,7 @@ class LiveRun:
         self.budget = RunBudget(engine.settings.probe.budget)
         self._plan = plan
         self._root = root
+        self._around = RunContext(root)
         self._lock = threading.Lock()
         self._pending: dict[tuple[str, int], list[Pending]] = {}
         self._facts: dict[str, _NodeFacts] = {}
@@ -178,6 +180,10 @@ class LiveRun:
             parent=parent,
         )
         return cls(engine, tracer, topology, plan, root)
+
+    def current(self) -> AbstractContextManager[None]:
+        """Make the run's span current for a block, so that what starts there hangs below it."""
+        return self._around.current()
 
     @property
     def run_id(self) -> str:
@@ -434,6 +440,7 @@ class LiveRun:
             self._pending.clear()
         for item in leftover:
             item.cancel()
+        self._around.close()
         final: dict[str, object] = {}
         if self.engine.collector is not None:
             final.update(self.engine.collector.close_run(self.run_id))
@@ -485,11 +492,8 @@ def _enforce(verdict: Verdict) -> Verdict:
 
 async def _detached(work: Coroutine[Any, Any, Any], context: Context) -> Any:
     """Run a probe with the node's span current, in the task's own context."""
-    token = otel_context.attach(context)
-    try:
+    with current(context):
         return await work
-    finally:
-        otel_context.detach(token)
 
 
 async def _as_coroutine(awaitable: Any) -> Any:

@@ -36,6 +36,7 @@ from twinspan.instrumentation import conventions
 from twinspan.instrumentation.attributes import clean_attributes
 from twinspan.instrumentation.forwarding import ForwardingProcessor
 from twinspan.instrumentation.span_attributes import put_attributes
+from twinspan.instrumentation.stamping import StampingProcessor, stamp_spans_of
 
 FLUSH_AT_RUN_END_MILLIS: Final = 1000
 """How long a run's end waits for the application's processors."""
@@ -158,7 +159,9 @@ class Telemetry:
         for processor in processors:
             self._provider.add_span_processor(processor)
         self.forwarding: ForwardingProcessor | None = None
+        self.stamping: StampingProcessor | None = None
         if app is not None:
+            self.stamping = stamp_spans_of(app)
             self.forwarding = ForwardingProcessor(app._active_span_processor)  # pyright: ignore[reportPrivateUsage]
             self._provider.add_span_processor(self.forwarding)
         self.tracer = self._provider.get_tracer(conventions.SCOPE, version("twinspan"))
@@ -173,8 +176,14 @@ class Telemetry:
         """Wait, for a bounded time, until the application's processors have seen our spans."""
         return self.forwarding is None or self.forwarding.force_flush(timeout_millis)
 
+    def stop_stamping(self) -> None:
+        """Leave the application's own spans alone from now on."""
+        if self.stamping is not None:
+            self.stamping.shutdown()
+
     def shutdown(self) -> None:
         """Shut our processors down; the application's stay as they are."""
+        self.stop_stamping()
         self._provider.shutdown()
 
 

@@ -6,8 +6,7 @@ import asyncio
 from contextlib import nullcontext
 from typing import Any
 
-from opentelemetry import context as otel_context
-
+from twinspan.instrumentation.current import current
 from twinspan.instrumentation.divergence import Outcome
 from twinspan.instrumentation.errors import SideEffectBlocked
 from twinspan.instrumentation.probing.answers import outcome_of
@@ -27,13 +26,11 @@ class NodeRuns:
         """Run the node on one rendering, in its turn, and note what came."""
         async with self._limit:
             context = observer.open_probe(label, item)
-            token = None if context is None else otel_context.attach(context)
             try:
-                await self._attempt(observer, item)
+                with nullcontext() if context is None else current(context):
+                    await self._attempt(observer, item)
             finally:
                 item.ended = now()
-                if token is not None:
-                    otel_context.detach(token)
 
     async def _attempt(self, observer: SetObserver, item: Drawn) -> None:
         options = self._setup.options

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.pregel import Pregel
 from langgraph.pregel._runner import PregelRunner
-from wrapt import wrap_function_wrapper
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.engine import Engine
@@ -23,6 +22,7 @@ from twinspan.instrumentation.frameworks.langgraph.scope import (
 )
 from twinspan.instrumentation.frameworks.langgraph.superstep import Superstep
 from twinspan.instrumentation.frameworks.langgraph.topology import topology_of
+from twinspan.instrumentation.patching import hook, unhook
 from twinspan.instrumentation.probing.guard import current_probe
 from twinspan.instrumentation.run import LiveRun
 from twinspan.instrumentation.safety import harmless
@@ -67,9 +67,13 @@ class _Hooks:
             yield from wrapped(input_, config, **kwargs)
             return
         scope, is_root = begun
+        chunks = wrapped(input_, with_scope(config, scope), **kwargs)
         try:
-            yield from wrapped(input_, with_scope(config, scope), **kwargs)
+            while (chunk := _next(scope, chunks)) is not _END:
+                yield chunk
         except BaseException as error:
+            with scope.current():
+                chunks.close()
             _close(scope, is_root, error)
             raise
         else:
@@ -86,10 +90,11 @@ class _Hooks:
         scope, is_root = begun
         chunks = wrapped(input_, with_scope(config, scope), **kwargs)
         try:
-            async for chunk in chunks:
+            while (chunk := await _anext(scope, chunks)) is not _END:
                 yield chunk
         except BaseException as error:
-            await chunks.aclose()
+            with scope.current():
+                await chunks.aclose()
             _close(scope, is_root, error)
             raise
         else:
@@ -152,6 +157,21 @@ class _Hooks:
         return wrapped(*args, **kwargs)
 
 
+_END: Final = object()
+
+
+def _next(scope: GraphScope, chunks: Iterator[Any]) -> Any:
+    """A graph's next chunk, made below the run's span; no context crosses a yield."""
+    with scope.current():
+        return next(chunks, _END)
+
+
+async def _anext(scope: GraphScope, chunks: AsyncIterator[Any]) -> Any:
+    """The same on an event loop."""
+    with scope.current():
+        return await anext(chunks, _END)
+
+
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     rest = dict(kwargs)
     given = list(args)
@@ -186,13 +206,10 @@ def install(engine: Engine) -> None:
     hooks = _Hooks(engine)
     wrappers = (hooks.stream, hooks.astream, hooks.tick, hooks.atick, hooks.tool, hooks.tool)
     for (owner, name), wrapper in zip(_HOOKED, wrappers, strict=True):
-        wrap_function_wrapper(owner, name, wrapper)
+        hook(owner, name, wrapper)
 
 
 def uninstall() -> None:
     """Put LangGraph back as it was."""
     for owner, name in _HOOKED:
-        function = owner.__dict__.get(name)
-        original = getattr(function, "__wrapped__", None)
-        if original is not None:
-            setattr(owner, name, original)
+        unhook(owner, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,10 @@ class GraphScope:
     holder: Span | None = None
     edges: EdgeTracker = field(default_factory=EdgeTracker)
 
+    def current(self) -> AbstractContextManager[None]:
+        """Make the graph's own span current for a block; a subgraph's holder is that already."""
+        return nullcontext() if self.holder is not None else self.run.current()
+
     def name(self, node: str) -> str:
         """A node's name, qualified by the subgraphs around it."""
         return self.path + node
@@ -51,6 +56,23 @@ class Holder:
 
 
 current_holder: ContextVar[Holder | None] = ContextVar("twinspan_holder", default=None)
+
+
+class holding:  # noqa: N801 - reads as what a `with` block does
+    """Graphs that begin in the block belong to a node."""
+
+    __slots__ = ("_holder", "_token")
+
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+
+    def __enter__(self) -> None:
+        self._token = current_holder.set(self._holder)
+
+    def __exit__(self, *_: object) -> None:
+        # A coroutine that was thrown away may end in a context that never saw the holder.
+        if current_holder.get() is self._holder:
+            current_holder.reset(self._token)
 
 
 def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:

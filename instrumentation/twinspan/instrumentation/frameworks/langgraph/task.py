@@ -10,11 +10,11 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
-from opentelemetry import context as otel_context
 
+from twinspan.instrumentation.current import current
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, rerun
-from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, Holder, current_holder
+from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, Holder, holding
 from twinspan.instrumentation.frameworks.langgraph.writes import payload_of, replaced, targets_of
 from twinspan.instrumentation.gate import Execution, Rerun
 from twinspan.instrumentation.run import NodeSpan, NodeStart, Parent
@@ -177,7 +177,7 @@ class Attempt:
     A class, since every node passes it: a generator would cost three times as much.
     """
 
-    __slots__ = ("_config", "_holder_token", "_in_loop", "_node", "_observer", "_payload", "_token")
+    __slots__ = ("_config", "_holding", "_in_loop", "_node", "_observer", "_payload", "_shown")
 
     def __init__(self, observer: TaskObserver, payload: Any, config: Any, *, in_loop: bool) -> None:
         self._observer = observer
@@ -194,10 +194,12 @@ class Attempt:
         node = self._node
         if node is None:
             return
-        self._token = otel_context.attach(node.context)
-        self._holder_token = current_holder.set(
+        self._shown = current(node.context)
+        self._shown.__enter__()
+        self._holding = holding(
             Holder(run=run, node=observer.node, task_id=observer.task.id, span=node.span)
         )
+        self._holding.__enter__()
 
     def __exit__(
         self,
@@ -211,8 +213,8 @@ class Attempt:
         try:
             self._observer.ended(node, error)
         finally:
-            current_holder.reset(self._holder_token)
-            otel_context.detach(self._token)
+            self._holding.__exit__()
+            self._shown.__exit__()
 
 
 class ObservedProc(Runnable[Any, Any]):

@@ -15,7 +15,7 @@ REMEMBERED: Final = 64
 """Contexts of a run that are remembered; there is one for each context it is read from."""
 
 
-class current:  # noqa: N801 - reads as what a `with` block does
+class current:
     """Attach a context for the block.
 
     A coroutine that is thrown away while it waits ends its blocks wherever it is collected, which

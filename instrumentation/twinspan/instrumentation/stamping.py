@@ -51,8 +51,8 @@ class StampingProcessor(SpanProcessor):
             stamp = _stamp(parent_context)
             if stamp:
                 span.set_attributes(stamp)
-        except Exception:
-            self.failures.note("stamping a span")
+        except Exception as error:
+            self.failures.note("stamping a span", error)
 
     def shutdown(self) -> None:
         """Stamp nothing any more."""

@@ -58,7 +58,7 @@ class Holder:
 current_holder: ContextVar[Holder | None] = ContextVar("twinspan_holder", default=None)
 
 
-class holding:  # noqa: N801 - reads as what a `with` block does
+class holding:
     """Graphs that begin in the block belong to a node."""
 
     __slots__ = ("_holder", "_token")

@@ -125,14 +125,22 @@ def test_nothing_is_streamed_before_its_superstep_is_decided() -> None:
     assert [list(chunk) for chunk in chunks] == [["planner"]]
 
 
-def test_a_repair_that_raises_leaves_the_run_halted() -> None:
-    """Not broken: the frozen payload stays frozen, the intervention says failed."""
+def test_a_repair_that_raises_is_tried_again_and_then_a_person_is_asked() -> None:
+    """Not broken: the payload stays frozen, each try says failed, the last decision escalates."""
     spans = Spans()
     with instrumented(gate(spans, mode="repair"), axes=[GENDER], nodes=["*"], mode="repair"):
-        with pytest.raises(BiasHalt):
+        with pytest.raises(BiasHalt) as halted:
             Graph(broken_rerun=True).compiled.invoke({"text": TEXT})
-    (repair,) = spans.of("intervention")
-    assert repair[c.INTERVENTION_OUTCOME] == "failed"
+    *repairs, person = spans.of("intervention")
+    assert [r[c.INTERVENTION_OUTCOME] for r in repairs] == ["failed"] * 3
+    assert {r[c.INTERVENTION_REASON] for r in repairs} == {"error:RuntimeError"}
+    assert (person[c.INTERVENTION_STRATEGY], person[c.INTERVENTION_OUTCOME]) == (
+        "human",
+        "escalated",
+    )
+    last = spans.of("network")[-1]
+    assert (last[c.BREAKER_STATE_TO], last[c.BREAKER_REASON]) == ("escalated", "retries_exhausted")
+    assert [tried["outcome"] for tried in halted.value.tried] == ["failed"] * 3
     (root,) = spans.of("run")
     assert root[c.RUN_OUTCOME] == "halted"
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from twinspan.analysis.recorded import RecordedRun, RecordedSuperstep
 from twinspan.collector.decision import BreakerDecision
-from twinspan.collector.evidence import evidence_of
 from twinspan.collector.run_control import RunControl, measurement_of, superstep_id
 from twinspan.collector.weights import dependency_weights
 from twinspan.instrumentation import conventions as c
@@ -64,12 +63,11 @@ def _again(control: RunControl, item: RecordedSuperstep, repair: int | None) -> 
         evidence = control.take_in(item.records)
     else:
         evidence = control.take_in_again(item.kept, item.measured)
-        evidence = evidence if item.measured else evidence_of([])
     decision = control.decide(
         superstep_id(
             str(item.told.get(c.SUPERSTEP_SCOPE, "")), int(item.told[c.SUPERSTEP_INDEX]), repair
         ),
-        measurement=measurement_of(evidence, repair=repair is not None),
+        measurement=measurement_of(evidence, repair=repair is not None, bound=control.bound),
     )
     network = control.accumulator.state
     return Replayed(

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from opentelemetry.sdk.trace import SpanProcessor
 
 from twinspan.collector.allocation import inclusion_probabilities
-from twinspan.collector.decision import BreakerDecision
-from twinspan.collector.evidence import Evidence, evidence_of
-from twinspan.collector.intervention.runner import Intervention, Repaired
+from twinspan.collector.decision import BreakerDecision, Decision
+from twinspan.collector.evidence import Evidence
+from twinspan.collector.intervention.escalation import tell_person
+from twinspan.collector.intervention.proposals import Repairer
+from twinspan.collector.intervention.routing import Route, route_intervention
+from twinspan.collector.intervention.runner import Intervention, Tried
+from twinspan.collector.intervention.setup import Repairs
 from twinspan.collector.processor import ControlProcessor
 from twinspan.collector.recorder import Recorder
 from twinspan.collector.records import ProbeRecord
@@ -72,6 +76,7 @@ class ControlGate:
         self.recorder = recorder
         self._control = ControlProcessor(self.runs)
         self._machine = machine_of(settings.breaker)
+        self._repairs = Repairs.of(settings)
         self._weighed: dict[Topology, tuple[AgentDAG, DependencyWeights]] = {}
 
     @property
@@ -166,7 +171,9 @@ class ControlGate:
         edges = cut_edges(boundary, suspects)
         return state.control.decide(
             superstep_id(boundary.scope, boundary.superstep, repair),
-            measurement=measurement_of(evidence, repair=repair is not None),
+            measurement=measurement_of(
+                evidence, repair=repair is not None, bound=state.control.bound
+            ),
             payload={record.node: payload_of(boundary, record.task_id) for record in suspects},
             edge=edges[0] if edges else None,
         )
@@ -193,60 +200,74 @@ class ControlGate:
         if state is None or not isinstance(incident, Incident):
             return Verdict(action="halt", halt=verdict.halt)
         halt = verdict.halt
-        for _ in range(self._machine.max_retries):
-            repaired = await self._intervene(state, boundary, incident)
-            if repaired is None:
-                break
-            decision = self._recheck(state, boundary, repaired, incident)
+        route = route_intervention(
+            incident.decision, state.control.spread, threshold=self.settings.breaker.breadth
+        )
+        order = self._repairs.order(route)
+        tried: list[Tried] = []
+        for number in range(self._machine.max_retries):
+            repairer = order[min(number, len(order) - 1)]
+            now = await self._intervene(state, boundary, incident, repairer=repairer, route=route)
+            decision = self._recheck(state, boundary, now, incident)
             if not decision.halted:
-                self._hand_over(state, repaired)
-                payloads = {item.task_id: item.payload for item in repaired}
+                self._hand_over(state, now)
+                payloads = {item.task_id: item.payload for item in now}
                 return Verdict(action="repair", repairs=payloads)
-            for item in repaired:
-                item.close("unchanged")
-            halt = halt_of(boundary, decision, incident.guilty)
+            self._give_up(now)
+            tried += now
+            halt = halt_of(
+                boundary,
+                decision,
+                incident.guilty,
+                tried=tuple(item.as_mapping() for item in tried),
+            )
+            if decision.decision is Decision.ESCALATE:
+                tell_person(boundary, incident.guilty, rounds=state.interventions)
+                break
         if self.recorder is not None:
             self.recorder.commit(boundary.run.run_id)
         return Verdict(action="halt", halt=halt)
 
     async def _intervene(
-        self, state: RunState, boundary: Boundary, incident: Incident
-    ) -> list[Repaired] | None:
+        self,
+        state: RunState,
+        boundary: Boundary,
+        incident: Incident,
+        *,
+        repairer: Repairer,
+        route: Route,
+    ) -> list[Tried]:
         state.interventions += 1
-        repaired: list[Repaired] = []
+        intervention = Intervention(
+            settings=self.settings,
+            runs=self.runs,
+            boundary=boundary,
+            round=state.interventions,
+            repairer=repairer,
+            route=route,
+            verifier=self._repairs.verifier,
+        )
+        tried: list[Tried] = []
         for task_id in dict.fromkeys(record.task_id for record in incident.guilty):
-            intervention = Intervention(
-                settings=self.settings,
-                runs=self.runs,
-                boundary=boundary,
-                round=state.interventions,
-            )
-            found = await intervention.run(
-                task_id, [r for r in incident.guilty if r.task_id == task_id]
-            )
-            if found is None:
-                for item in repaired:
-                    item.close("failed")
-                return None
-            repaired.append(found)
-        return repaired
+            of_task = [record for record in incident.guilty if record.task_id == task_id]
+            tried.append(await intervention.run(task_id, of_task))
+            if tried[-1].failed:
+                break
+        return tried
 
     def _recheck(
         self,
         state: RunState,
         boundary: Boundary,
-        repaired: Sequence[Repaired],
+        tried: Sequence[Tried],
         incident: Incident,
     ) -> BreakerDecision:
-        """Take the new measurement in, and let the machine judge it."""
-        measured = [record for item in repaired for record in item.measured]
+        """Take the new measurement in, and let the machine judge it; a failure counts as a try."""
+        failed = any(item.failed for item in tried)
+        measured = [] if failed else [record for item in tried for record in item.measured]
         evidence = state.control.take_in_again(incident.kept, measured)
         decision = self._decide(
-            state,
-            boundary,
-            evidence if measured else evidence_of([]),
-            incident.guilty,
-            repair=state.interventions,
+            state, boundary, evidence, incident.guilty, repair=state.interventions
         )
         tell(
             state,
@@ -255,12 +276,20 @@ class ControlGate:
             options=self.settings.breaker,
             evidence=evidence,
             guilty=incident.guilty,
-            extra={c.INTERVENTION_ID: repaired[0].intervention_id},
+            extra={c.INTERVENTION_ID: tried[0].intervention_id},
         )
         return decision
 
-    def _hand_over(self, state: RunState, repaired: Sequence[Repaired]) -> None:
+    def _give_up(self, tried: Sequence[Tried]) -> None:
+        """Say of repairs that did not pass why they did not."""
+        for item in tried:
+            if not item.failed:
+                below = item.after.equivalent(self.settings.breaker.equivalence)
+                item.close("unchanged", reason="alarm" if below else "not_below_bound")
+
+    def _hand_over(self, state: RunState, repaired: Sequence[Tried]) -> None:
         for item in repaired:
+            item.reason = "below_bound"
             state.handovers[item.task_id] = item
 
     def consumed(self, run_id: str, node: str, parents: Sequence[str], input_hash: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from twinspan.collector.decision import BreakerDecision, BreakerState
 
-Measurement: TypeAlias = Literal["none", "fresh", "repair"]
+Measurement: TypeAlias = Literal["none", "fresh", "repair", "unproven", "failed"]
 
 WATCHING: Final = frozenset({BreakerState.NORMAL, BreakerState.WARNING})
 """States in which payloads pass."""
@@ -27,7 +27,8 @@ class ControlInputs:
             that of the restarted monitor.
         measurement: ``none`` when no probe ended in this superstep; ``fresh`` when nodes were
             probed on what they read; ``repair`` when the repaired payload itself was probed,
-            which may end a cool-down early.
+            which may end a cool-down early; ``unproven`` when it was, and delta was not shown to
+            be below the bound; ``failed`` when a repair failed or could not be measured.
         payload: what the consumer is about to read.
         edge: where it is about to go, ``source->target``.
     """

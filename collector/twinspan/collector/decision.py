@@ -47,6 +47,8 @@ class Reason(StrEnum):
     COOLING_DOWN = "cooling_down"
     ROSE_IN_COOLDOWN = "fast_rose_to_or_above_enter_in_cooldown"
     NOT_REMEASURED = "not_remeasured"
+    REPAIR_FAILED = "repair_failed"
+    REPAIR_UNPROVEN = "repair_not_shown_below_bound"
     RECOVERED = "remeasured_below_limits"
     RETRIES_EXHAUSTED = "retries_exhausted"
     AWAITING_PERSON = "awaiting_person"
@@ -72,6 +74,8 @@ _SENTENCES: Final[dict[Reason, str]] = {
         "B_fast rose to {fast}, at or above tau_enter {enter}, during the cool-down"
     ),
     Reason.NOT_REMEASURED: "no measurement since the intervention tells whether it helped",
+    Reason.REPAIR_FAILED: "the repair failed, or could not be measured",
+    Reason.REPAIR_UNPROVEN: "the repair's delta was not shown to be below the bound",
     Reason.RECOVERED: "measured again after the intervention, within limits: {numbers}",
     Reason.RETRIES_EXHAUSTED: "still over a limit after {attempts} intervention(s): {numbers}",
     Reason.AWAITING_PERSON: "escalated; only a person can reset the breaker",

@@ -38,8 +38,9 @@ class ControlMachine:
       ``tau_enter``, or a restarted monitor that fires again, is a new intervention at once.
       After the cool-down, or when the repaired payload was probed, the incident ends if B_fast is
       below ``tau_exit`` and no trigger fires. That takes a measurement: scores that only faded
-      end nothing. Otherwise the next intervention follows, and after ``max_retries`` of them
-      escalation.
+      end nothing, and a repair whose delta is not shown to be below the bound ends nothing.
+      Otherwise, or where a repair failed, the next intervention follows, and after
+      ``max_retries`` of them escalation.
     * **escalated**: only :meth:`reset` leads out.
 
     Args:
@@ -160,7 +161,9 @@ class ControlMachine:
         return _passing(reading, Reason.WITHIN_LIMITS)
 
     def _recovering(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> _Outcome:
-        if state.cooldown and inputs.measurement != "repair":
+        if inputs.measurement == "failed":
+            return self._intervened(state, Reason.REPAIR_FAILED)
+        if state.cooldown and inputs.measurement not in ("repair", "unproven"):
             return self._cooling(state, inputs, reading)
         if inputs.measurement == "none":
             return self._held(state, Reason.NOT_REMEASURED, cooldown=0)
@@ -168,6 +171,8 @@ class ControlMachine:
             return self._intervened(state, reading.alarm)
         if reading.holds:
             return self._intervened(state, Reason.NOT_BELOW_EXIT)
+        if inputs.measurement == "unproven":
+            return self._intervened(state, Reason.REPAIR_UNPROVEN)
         if self.breaker.enabled and not reading.judged:
             return self._held(state, Reason.NOT_REMEASURED, cooldown=0)
         return _passing(reading, Reason.RECOVERED)

@@ -33,6 +33,8 @@ class ProbeRecord:
         round: round of adaptive probing, from 0.
         estimator: the distance in force.
         intervention_id: the intervention that it re-measures; None for an ordinary probe.
+        candidate: the candidate repair that it compares with others; None for the measurement
+            that decides.
     """
 
     span: SpanContext
@@ -58,6 +60,7 @@ class ProbeRecord:
     round: int
     estimator: str | None
     intervention_id: str | None
+    candidate: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -130,4 +133,5 @@ def record_of(read: Mapping[str, Any], span: SpanContext) -> ProbeRecord:
         round=int(read.get(c.PROBE_ROUND, 0)),
         estimator=cast("str | None", read.get(c.PROBE_ESTIMATOR)),
         intervention_id=cast("str | None", read.get(c.INTERVENTION_ID)),
+        candidate=cast("str | None", read.get(c.INTERVENTION_CANDIDATE)),
     )

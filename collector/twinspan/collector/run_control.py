@@ -16,6 +16,8 @@ from twinspan.collector.breaker import CircuitBreaker
 from twinspan.collector.control_state import ControlInputs, ControlState, Measurement
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.evidence import Evidence, evidence_of
+from twinspan.collector.intervention.measured import Measured
+from twinspan.collector.intervention.routing import Leaning, Spread
 from twinspan.collector.machine import ControlMachine
 from twinspan.collector.monitor import RunMonitor
 from twinspan.collector.records import ProbeRecord
@@ -60,6 +62,8 @@ class RunControl:
         state: where the run stands.
         before: the network score before the superstep that was taken in last.
         observed: share of the blast radius, by node, whose score was taken in.
+        bound: delta that a repair must be shown to stay below.
+        leaning: nodes over their floor so far, by axis.
     """
 
     accumulator: NetworkAccumulator
@@ -69,6 +73,8 @@ class RunControl:
     state: ControlState = field(default_factory=ControlState)
     before: NetworkState = field(init=False)
     observed: dict[str, float] = field(default_factory=dict[str, float])
+    bound: float | None = None
+    leaning: Leaning = field(default_factory=Leaning)
 
     def __post_init__(self) -> None:
         self.before = self.accumulator.state
@@ -92,7 +98,13 @@ class RunControl:
             monitor=RunMonitor.for_graph(dag, tuple(axes) or NO_AXIS, alpha=options.alpha),
             machine=machine or machine_of(options),
             weights=weights,
+            bound=options.equivalence,
         )
+
+    @property
+    def spread(self) -> Spread:
+        """How many nodes of the graph lean the same way so far."""
+        return self.leaning.spread(len(self.weights))
 
     @property
     def observed_share(self) -> float:
@@ -107,6 +119,7 @@ class RunControl:
         evidence = evidence_of(records, self.monitor.axes)
         self._accumulate(evidence)
         self.monitor.update(evidence.cells)
+        self.leaning.note(evidence.scored)
         return evidence
 
     def take_in_again(
@@ -115,12 +128,15 @@ class RunControl:
         """Reduce the last superstep anew, after a repair.
 
         A frozen payload never reached the network, so the repaired one's score stands in its
-        place. The monitor starts anew at a smaller alpha and bets on the fresh samples only.
+        place. The monitor starts anew at a smaller alpha and bets on the fresh samples only. A
+        repair without a score changes nothing.
 
         Args:
             kept: the superstep's scores of executions that were not repaired.
             measured: the scores of the repaired ones.
         """
+        if not any(record.delta is not None for record in measured):
+            return evidence_of([])
         evidence = evidence_of([*kept, *measured], self.monitor.axes)
         self.accumulator.state = self.before
         self._accumulate(evidence)
@@ -192,8 +208,20 @@ def superstep_id(scope: str, superstep: int, repair: int | None = None) -> str:
     return f"{scope}/{superstep}{suffix}"
 
 
-def measurement_of(evidence: Evidence, *, repair: bool) -> Measurement:
-    """What a superstep was measured by: nothing, its own probes, or those of a repair."""
+def measurement_of(evidence: Evidence, *, repair: bool, bound: float | None = None) -> Measurement:
+    """What a superstep was measured by: nothing, its own probes, or those of a repair.
+
+    Args:
+        evidence: what was taken in.
+        repair: whether it is the measurement of a repair.
+        bound: delta that an intervention's repair must be shown to stay below; None asks
+            nothing of it.
+    """
     if not evidence.scored:
-        return "none"
-    return "repair" if repair else "fresh"
+        return "failed" if repair else "none"
+    if not repair:
+        return "fresh"
+    again = [record for record in evidence.scored if record.intervention_id is not None]
+    if bound is None or not again or Measured.of(again).equivalent(bound):
+        return "repair"
+    return "unproven"

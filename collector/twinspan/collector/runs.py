@@ -39,7 +39,7 @@ class RunState:
         tracer: the run's spans.
         control: what its scores come to.
         pending: probe sets that have ended, by scope and superstep.
-        remeasured: probe sets of an intervention, by its id.
+        remeasured: probe sets of an intervention, by its id and the candidate measured.
         seen: spans that were taken in, so that none counts twice.
         handovers: repaired payloads on their way, by the task that wrote them.
         previous_hash: hash of the last decision.
@@ -52,7 +52,9 @@ class RunState:
     pending: dict[tuple[str, int], list[ProbeRecord]] = field(
         default_factory=dict[tuple[str, int], list[ProbeRecord]]
     )
-    remeasured: dict[str, list[ProbeRecord]] = field(default_factory=dict[str, list[ProbeRecord]])
+    remeasured: dict[tuple[str, str | None], list[ProbeRecord]] = field(
+        default_factory=dict[tuple[str, str | None], list[ProbeRecord]]
+    )
     seen: set[int] = field(default_factory=set[int])
     handovers: dict[str, Handover] = field(default_factory=dict[str, Handover])
     previous_hash: str = GENESIS
@@ -116,7 +118,8 @@ class Runs:
                 return
             state.seen.add(record.span.span_id)
             if record.intervention_id is not None:
-                state.remeasured.setdefault(record.intervention_id, []).append(record)
+                key_again = (record.intervention_id, record.candidate)
+                state.remeasured.setdefault(key_again, []).append(record)
             else:
                 key = (record.scope, record.superstep)
                 state.pending.setdefault(key, []).append(record)
@@ -128,9 +131,11 @@ class Runs:
             found = [] if state is None else state.pending.pop((scope, superstep), [])
         return sorted(found, key=lambda record: (record.node, record.task_id, record.axis))
 
-    def take_remeasured(self, run_id: str, intervention_id: str) -> list[ProbeRecord]:
-        """The probe sets by which an intervention was re-measured."""
+    def take_remeasured(
+        self, run_id: str, intervention_id: str, candidate: str | None = None
+    ) -> list[ProbeRecord]:
+        """The probe sets by which an intervention, or one candidate of it, was measured."""
         with self._lock:
             state = self._runs.get(run_id)
-            found = [] if state is None else state.remeasured.pop(intervention_id, [])
+            found = [] if state is None else state.remeasured.pop((intervention_id, candidate), [])
         return sorted(found, key=lambda record: (record.node, record.axis))

@@ -53,6 +53,8 @@ def run_configuration(options: BreakerOptions) -> dict[str, object]:
         c.BREAKER_MODE: options.mode,
         c.BREAKER_COOLDOWN: options.cooldown,
         c.BREAKER_MAX_RETRIES: options.max_retries,
+        c.BREAKER_EQUIVALENCE: options.equivalence,
+        c.BREAKER_BREADTH: options.breadth,
     }
 
 
@@ -78,6 +80,8 @@ def options_of(read: Mapping[str, Any]) -> BreakerOptions:
         "mode": c.BREAKER_MODE,
         "cooldown": c.BREAKER_COOLDOWN,
         "max_retries": c.BREAKER_MAX_RETRIES,
+        "equivalence": c.BREAKER_EQUIVALENCE,
+        "breadth": c.BREAKER_BREADTH,
     }
     given = {name: read[key] for name, key in keys.items() if read.get(key) is not None}
     return BreakerOptions(**given)
@@ -200,13 +204,18 @@ def tell(
 
 
 def halt_of(
-    boundary: Boundary, decision: BreakerDecision, guilty: Sequence[ProbeRecord]
+    boundary: Boundary,
+    decision: BreakerDecision,
+    guilty: Sequence[ProbeRecord],
+    *,
+    tried: tuple[Mapping[str, object], ...] = (),
 ) -> BiasHalt:
-    """The error that an enforced halt raises."""
+    """The error that an enforced halt raises, with the repairs that were tried."""
     edges = cut_edges(boundary, guilty)
     return BiasHalt(
         run_id=boundary.run.run_id,
         edge=edges[0] if edges else f"superstep {boundary.superstep}",
         reason=decision.reason.value,
         frozen_payload=decision.frozen_payload,
+        tried=tried,
     )

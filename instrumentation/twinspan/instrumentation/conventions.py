@@ -62,6 +62,7 @@ SPAN_NODE: Final = "invoke_node"
 SPAN_PROBE: Final = "probe"
 SPAN_NETWORK: Final = "update_network_score"
 SPAN_INTERVENTION: Final = "intervene"
+SPAN_ATTEMPT: Final = "measure_repair"
 
 # --- event names ------------------------------------------------------------------------
 
@@ -77,7 +78,8 @@ RUN_ID: Final = _key("twinspan.run.id", "string", "the run a span belongs to; at
 SPAN_TYPE: Final = _key(
     "twinspan.span.type",
     "string",
-    "audit, run, node, probe_set, probe, network, intervention or llm_call; at start",
+    "audit, run, node, probe_set, probe, network, intervention, review, attempt or llm_call; "
+    "at start",
 )
 AUDIT_SEQ: Final = _key(
     "twinspan.audit.seq", "int", "number of the span within run and writer, from 0 without gaps"
@@ -439,6 +441,16 @@ BREAKER_COOLDOWN: Final = _key(
 BREAKER_MAX_RETRIES: Final = _key(
     "twinspan.breaker.retries.max", "int", "interventions before escalation; on the run, at start"
 )
+BREAKER_EQUIVALENCE: Final = _key(
+    "twinspan.breaker.equivalence",
+    "double",
+    "delta that a repair must be shown to stay below; on the run, at start",
+)
+BREAKER_BREADTH: Final = _key(
+    "twinspan.breaker.breadth",
+    "double",
+    "share of leaning nodes from which on a leaning is shared; on the run, at start",
+)
 BREAKER_MARGIN: Final = _key(
     "twinspan.breaker.margin", "double", "B_fast minus the threshold in force"
 )
@@ -488,6 +500,84 @@ INTERVENTION_HANDED_HASH: Final = _key(
     "twinspan.intervention.handed.hash",
     "string",
     "keyed hash of the whole input the consumer then read",
+)
+
+INTERVENTION_REASON: Final = _key(
+    "twinspan.intervention.reason",
+    "string",
+    "why it came to its outcome: below_bound, not_below_bound, alarm, timeout, cannot_rerun, "
+    "no_neutral_words, panel_rejected, panel_stands, panel_undecided, no_fitting_revision, "
+    "no_better_attempt, nothing_changed, not_measured, refuted, retries_exhausted, or error: "
+    "and its kind",
+)
+INTERVENTION_UPPER_AFTER: Final = _key(
+    "twinspan.intervention.upper.after", "double", "upper end for the re-measured delta"
+)
+INTERVENTION_CANDIDATE: Final = _key(
+    "twinspan.intervention.candidate",
+    "string",
+    "the candidate repair that was measured or chosen, without names of reviewers",
+)
+
+# What follows is rare: recorded files keep it in the JSON rest, not in columns of its own.
+
+ROUTE_STRATEGY: Final = _key(
+    "twinspan.route.strategy", "string", "what the routing rule says: skeptics, madera or none"
+)
+ROUTE_REASON: Final = _key(
+    "twinspan.route.reason", "string", "broad, entrenched, nothing_over_floor or not_halted"
+)
+ROUTE_AXIS: Final = _key("twinspan.route.axis", "string", "axis on which most nodes lean")
+ROUTE_BIASED: Final = _key(
+    "twinspan.route.biased.count", "int", "nodes over their floor on that axis so far"
+)
+ROUTE_NODES: Final = _key("twinspan.route.node.count", "int", "nodes of the graph")
+ROUTE_THRESHOLD: Final = _key(
+    "twinspan.route.threshold", "double", "breadth from which on a leaning is shared"
+)
+PANEL_DECISION: Final = _key(
+    "twinspan.panel.decision", "string", "rejected, revised, stands or undecided; advice only"
+)
+PANEL_CONFIDENCE: Final = _key(
+    "twinspan.panel.confidence", "double", "share of the weight behind that decision"
+)
+PANEL_WEIGHTING: Final = _key("twinspan.panel.weighting", "string", "uniform or trust")
+REVIEW_STANCE: Final = _key("twinspan.review.stance", "string", "stands, revise, reject or abstain")
+REVIEW_WHY: Final = _key(
+    "twinspan.review.why", "string", "why it abstains, from a closed list or error: and its kind"
+)
+REVIEW_FORM: Final = _key(
+    "twinspan.review.form", "string", "how the verdict was read: json, line or none"
+)
+REVIEW_PROVENANCE: Final = _key(
+    "twinspan.review.provenance", "string", "where the judgement comes from; at start"
+)
+REVIEW_CONFIDENCE: Final = _key(
+    "twinspan.review.confidence", "double", "the reviewer's own, 0 to 1; absent if unstated"
+)
+REVIEW_QUOTED: Final = _key("twinspan.review.quoted.count", "int", "passages it quotes")
+REVIEW_CHECKED: Final = _key(
+    "twinspan.review.checked.count", "int", "those of them that are in what it was shown"
+)
+REVIEW_CREDIBILITY: Final = _key("twinspan.review.trust.credibility", "double", "C of T")
+REVIEW_RELIABILITY: Final = _key("twinspan.review.trust.reliability", "double", "R of T")
+REVIEW_INTIMACY: Final = _key("twinspan.review.trust.intimacy", "double", "I of T")
+REVIEW_SELF: Final = _key("twinspan.review.trust.self_orientation", "double", "S of T")
+REVIEW_TRUST: Final = _key("twinspan.review.trust.value", "double", "T = (C + R + I) / S")
+REVIEW_WEIGHT: Final = _key("twinspan.review.weight", "double", "what it weighs in the vote")
+ATTEMPT_DELTA: Final = _key(
+    "twinspan.attempt.delta", "double", "largest delta of the candidate over the axes"
+)
+ATTEMPT_UPPER: Final = _key("twinspan.attempt.upper", "double", "upper end for it")
+ATTEMPT_BELOW_BOUND: Final = _key(
+    "twinspan.attempt.below_bound", "boolean", "the whole interval lies below the bound"
+)
+ATTEMPT_BOUND: Final = _key("twinspan.attempt.bound", "double", "that bound; at start")
+VERIFIER_VERDICT: Final = _key(
+    "twinspan.verifier.verdict", "string", "verified, refuted or unverified: facts, not bias"
+)
+VERIFIER_REASON: Final = _key(
+    "twinspan.verifier.reason", "string", "the factual reason, in a word of the verifier's list"
 )
 
 # --- links ------------------------------------------------------------------------------------
@@ -542,10 +632,14 @@ CONTENT: Final = frozenset(
 )
 """Keys that hold words of a prompt or an answer; written only when the content switch is on."""
 
+_RARE: Final = tuple(
+    f"{NAMESPACE}.{group}." for group in ("route", "panel", "review", "attempt", "verifier")
+)
+
 PROMOTED: Final[tuple[Attribute, ...]] = tuple(
     attribute
     for attribute in CATALOGUE.values()
-    if attribute.name not in {LINK_RELATION, LINK_EDGE}
+    if attribute.name not in {LINK_RELATION, LINK_EDGE} and not attribute.name.startswith(_RARE)
 )
 """Attributes that recorded files keep in a typed column of their own; links keep theirs."""
 

@@ -347,15 +347,24 @@ class BiasHalt(TwinspanError, RuntimeError):
         edge: the edge that was cut, ``source->target``.
         reason: the breaker's reason, from its closed list.
         frozen_payload: a deep copy of what the consumer would have read; never exported.
+        tried: the repairs that were tried, in order: strategy, outcome and its reason, delta
+            before and after, and the payload that was not let pass; never exported.
     """
 
     def __init__(
-        self, *, run_id: str, edge: str, reason: str, frozen_payload: object = None
+        self,
+        *,
+        run_id: str,
+        edge: str,
+        reason: str,
+        frozen_payload: object = None,
+        tried: tuple[Mapping[str, object], ...] = (),
     ) -> None:
         self.run_id = run_id
         self.edge = edge
         self.reason = reason
         self.frozen_payload = frozen_payload
+        self.tried = tried
         super().__init__(
             f"run {run_id} was halted at {edge}: {reason}; "
             "read the frozen payload on this error, repair it, or run in shadow mode"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from twinspan.instrumentation.errors import ConfigurationError
+from twinspan.instrumentation.narrowing import as_sequence
 from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes
 from twinspan.instrumentation.probing.contrast import Contrast, Control, contrasts_of
 from twinspan.instrumentation.probing.rounds import (
@@ -43,6 +44,8 @@ Scaling = Literal["constant", "warmup", "deviation"]
 Reduction = Literal["impact_sum", "impact_max", "weighted_mean", "max"]
 WeightMethod = Literal["katz", "out_degree", "betweenness"]
 Stream = Literal["hold", "pass"]
+RepairChoice = Literal["blind", "skeptics", "madera", "auto"]
+Weighting = Literal["uniform", "trust"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +120,24 @@ class ProbeOptions:
         """
         return bool(self.axes) and any(fnmatchcase(node, pattern) for pattern in self.nodes)
 
-    def only(self, axes: tuple[Axis, ...], *, seed_offset: int) -> ProbeOptions:
-        """The same probing on some of the axes, with samples of its own."""
-        return dataclasses.replace(self, axes=axes, controls=(), seed=self.seed + seed_offset)
+    def again(self, axes: tuple[Axis, ...], *, samples: int, seed_offset: int) -> ProbeOptions:
+        """The same probing on some of the axes, in one round of fresh samples in both arms.
+
+        Args:
+            axes: the axes.
+            samples: samples of each arm.
+            seed_offset: tells this measurement from every other one of the node.
+        """
+        return dataclasses.replace(
+            self,
+            axes=axes,
+            controls=(),
+            plan="fixed",
+            budget=None,
+            reference=samples,
+            counterfactual=samples,
+            seed=self.seed + seed_offset,
+        )
 
     @property
     def rounds(self) -> ProbePlan:
@@ -164,6 +182,10 @@ class BreakerOptions:
         attenuation: Katz attenuation per edge.
         cooldown: supersteps of recovery before a run may count as normal.
         max_retries: interventions of a run before it escalates to a person.
+        equivalence: delta that a repair must be shown to stay below, with the whole interval
+            of its re-measurement, before its payload is handed on; in (0, 1].
+        breadth: share of a graph's nodes over the floor on one axis from which on a leaning is
+            shared and not a single node's, in (0, 1]; it chooses the repair in `auto`.
         stream: `hold` keeps streamed output back until its superstep is decided; the default
             wherever the mode enforces, `pass` in shadow mode.
     """
@@ -182,6 +204,8 @@ class BreakerOptions:
     attenuation: float = 0.5
     cooldown: int = 1
     max_retries: int = 3
+    equivalence: float = 0.2
+    breadth: float = 0.5
     stream: Stream | None = None
 
     def __post_init__(self) -> None:
@@ -193,6 +217,10 @@ class BreakerOptions:
         _one_of("stream", self.stream, Stream, optional=True)
         if not 0 < self.alpha < 1:
             raise ConfigurationError(f"alpha is {self.alpha!r}; it lies between 0 and 1, like 0.05")
+        for name in ("equivalence", "breadth"):
+            if not 0 < getattr(self, name) <= 1:
+                told = f"{name} is {getattr(self, name)!r}; it lies above 0 and up to 1"
+                raise ConfigurationError(told)
         _at_least("cooldown", self.cooldown, 0)
         _at_least("max_retries", self.max_retries, 0)
         if self.trigger != "monitor" and (self.tau_enter is None or self.tau_exit is None):
@@ -205,6 +233,44 @@ class BreakerOptions:
     def holds_stream(self) -> bool:
         """Whether streamed output waits for its superstep's decision."""
         return self.stream == "hold" or (self.stream is None and self.mode != "shadow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairOptions:
+    """How a frozen payload is repaired where `mode` is `repair`.
+
+    Attributes:
+        repair: `blind` runs the node again without the axis's words; `skeptics` lets a panel of
+            models review the answer; `madera` diagnoses and rewrites it; `auto` routes by how
+            many nodes lean the same way, and falls back to `blind`.
+        skeptics: the panel's models: chat clients, or `MODEL@URL` of OpenAI-compatible servers,
+            of at least two families; or one `SkepticPanel`.
+        editor: the rewriting model: a chat client, `MODEL@URL`, or a `MaderaEditor`.
+        documents: folder of text files that the rewriting looks rules up in.
+        verifier: a `Verifier` that may refute a repaired payload on facts.
+        weighting: how a panel's votes weigh: `uniform` or `trust`; advice, measurement decides.
+        rewrites: rewrites of one intervention.
+        repair_samples: samples of each arm by which a repair is measured; below 14 no interval
+            can lie below the default `equivalence`. They are outside of `budget`.
+        repair_timeout: seconds for one intervention, its measurements included.
+    """
+
+    repair: RepairChoice = "blind"
+    skeptics: tuple[object, ...] = ()
+    editor: object | None = None
+    documents: Path | None = None
+    verifier: object | None = None
+    weighting: Weighting = "uniform"
+    rewrites: int = 3
+    repair_samples: int = 20
+    repair_timeout: float = 600.0
+
+    def __post_init__(self) -> None:
+        _one_of("repair", self.repair, RepairChoice)
+        _one_of("weighting", self.weighting, Weighting)
+        _at_least("rewrites", self.rewrites, 1)
+        _at_least("repair_samples", self.repair_samples, 3)
+        _at_least("repair_timeout", self.repair_timeout, 0.001)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +298,7 @@ class Settings:
 
     probe: ProbeOptions = field(default_factory=ProbeOptions)
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
+    repair: RepairOptions = field(default_factory=RepairOptions)
     record: RecordOptions = field(default_factory=RecordOptions)
     capture_content: bool = False
 
@@ -306,6 +373,12 @@ def _axes(value: object) -> tuple[Axis, ...]:
     return tuple(axes)
 
 
+def _objects(value: object) -> tuple[object, ...]:
+    if isinstance(value, str):
+        return _words(value)
+    return tuple(as_sequence(value) or (value,))
+
+
 def _whole(value: object) -> int:
     return int(cast(Any, value))
 
@@ -322,6 +395,8 @@ _CONVERTERS: Final[dict[str, Callable[[object], object]]] = {
     "tuple[Axis, ...]": _axes,
     "tuple[str, ...]": _words,
     "tuple[Control, ...]": _words,
+    "tuple[object, ...]": _objects,
+    "object | None": lambda value: value,
     "int": _whole,
     "int | None": _whole,
     "float": _real,
@@ -363,6 +438,7 @@ class _Section:
 _SECTIONS: Final[dict[str, _Section]] = {
     "probe": _Section(ProbeOptions),
     "breaker": _Section(BreakerOptions),
+    "repair": _Section(RepairOptions),
     "record": _Section(RecordOptions),
 }
 

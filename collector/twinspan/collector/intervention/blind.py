@@ -8,39 +8,31 @@ node itself gives: nobody rewrites it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from twinspan.instrumentation.gate import Execution, Rerun
-from twinspan.instrumentation.perturbation import Axis
+from twinspan.collector.intervention.bench import Bench
+from twinspan.collector.intervention.case import Case
+from twinspan.collector.intervention.proposals import Candidate, Proposal
+
+BLIND_RERUN: Final = "blind_rerun"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BlindRerun:
-    """Runs one execution's node again on payloads without the axis's words.
+    """Runs the node again on what it read, without the axis's words."""
 
-    Attributes:
-        axes: the axes to be blind to, one after another.
-        rerun: runs the node on a payload.
-    """
+    name: str = BLIND_RERUN
 
-    axes: tuple[Axis, ...]
-    rerun: Rerun
+    async def propose(self, case: Case, bench: Bench) -> Proposal:
+        """One candidate; none where the axes have no neutral words for what was read."""
+        rerun = case.rerun
+        if rerun is None:
+            return Proposal.none("cannot_rerun")
+        if all(axis.neutral(case.payload).no_op for axis in case.axes):
+            return Proposal.none("no_neutral_words")
 
-    @classmethod
-    def of(cls, execution: Execution, axes: tuple[Axis, ...]) -> BlindRerun | None:
-        """The repair of an execution, if there is one.
+        async def blindly(payload: Any) -> Any:
+            return await rerun(case.blind(payload))
 
-        None where the node must not run again, or where no axis has neutral words for what
-        it read.
-        """
-        if execution.rerun is None:
-            return None
-        if all(axis.neutral(execution.received).no_op for axis in axes):
-            return None
-        return cls(axes=axes, rerun=execution.rerun)
-
-    async def __call__(self, payload: Any) -> Any:
-        """The node's answer to a payload, blind."""
-        for axis in self.axes:
-            payload = axis.neutral(payload).payload
-        return await self.rerun(payload)
+        payload = await blindly(case.payload)
+        return Proposal.of(Candidate(label="blind", payload=payload, procedure=blindly))

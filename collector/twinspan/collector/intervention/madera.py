@@ -137,15 +137,20 @@ class Edited:
 
     Attributes:
         attempts: all of them, in order.
-        best: the one that measured best, if it is better than no repair; None otherwise.
+        better: those that changed something and measured better than no repair, the best first.
         converged: the best one is shown to be below the bound, or nothing had to be done.
         error: kind of the error that ended the editing early, None if none did.
     """
 
     attempts: tuple[Attempt, ...]
-    best: Attempt | None
+    better: tuple[Attempt, ...]
     converged: bool
     error: str | None = None
+
+    @property
+    def best(self) -> Attempt | None:
+        """The attempt that measured best, if it is better than no repair."""
+        return self.better[0] if self.better else None
 
 
 class MaderaEditor:
@@ -230,7 +235,7 @@ class MaderaEditor:
         attempts: list[Attempt] = []
         error = None
         if start.equivalent(self.bound):
-            return Edited(attempts=(), best=None, converged=True)
+            return Edited(attempts=(), better=(), converged=True)
         for number in range(1, self.max_rewrites + 1):
             try:
                 attempts.append(await self._attempt(case, score, attempts, start, number))
@@ -240,18 +245,18 @@ class MaderaEditor:
                 break
             if attempts[-1].converged:
                 break
-        best = _best(attempts, start)
+        better = _better(attempts, start)
         return Edited(
             attempts=tuple(attempts),
-            best=best,
-            converged=best is not None and best.converged,
+            better=better,
+            converged=bool(better) and better[0].converged,
             error=error,
         )
 
     async def _attempt(
         self, case: Case, score: Score, earlier: Sequence[Attempt], start: Measured, number: int
     ) -> Attempt:
-        base = _best(earlier, start)
+        base = next(iter(_better(earlier, start)), None)
         standing = case if base is None else case.on(case.payload, base.payload)
         measured = start if base is None else base.measured
         diagnosis = await self.diagnoser.diagnose(standing, measured)
@@ -306,12 +311,12 @@ class _Changes:
         self.any = self.any or canonical(before) != canonical(after)
 
 
-def _best(attempts: Sequence[Attempt], start: Measured) -> Attempt | None:
-    """The attempt that measured best, if it is better than the node alone."""
+def _better(attempts: Sequence[Attempt], start: Measured) -> tuple[Attempt, ...]:
+    """The attempts that changed something for the better, the best measured first."""
     unrepaired = 1.0 if start.delta is None else start.delta
-    better = [
-        each
+    ranked = sorted(
+        (each.measured.delta, each.number, each)
         for each in attempts
         if each.changed and each.measured.delta is not None and each.measured.delta < unrepaired
-    ]
-    return min(better, key=lambda each: (each.measured.delta, each.number), default=None)
+    )
+    return tuple(each for _, _, each in ranked)

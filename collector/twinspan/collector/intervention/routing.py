@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal, Self
+from dataclasses import dataclass, field
+from typing import Final, Literal, Self, cast
 
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.records import ProbeRecord
@@ -54,20 +54,36 @@ class Spread:
 
     @classmethod
     def of(cls, records: Iterable[ProbeRecord], total: int) -> Self:
-        """From the probe sets of a run so far; the axis with the most nodes counts.
+        """From the probe sets of a run so far, see :class:`Leaning`."""
+        leaning = Leaning()
+        leaning.note(records)
+        return cast("Self", leaning.spread(total))
 
-        Proxies and words of one axis count as that axis. A node that is not in the graph as it
-        was announced, such as one of a subgraph, widens the graph.
-        """
-        over: defaultdict[str, set[str]] = defaultdict(set)
+
+@dataclass(slots=True)
+class Leaning:
+    """Which nodes of a run were over their floor so far, on which axis."""
+
+    over: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def note(self, records: Iterable[ProbeRecord]) -> None:
+        """Take probe sets in. Controls and screens tell of no axis; proxies count as theirs."""
         for record in records:
-            if record.delta is not None and record.delta > 0 and _is_over(record):
-                over[record.axis.partition("#")[0]].add(record.node)
-        if not over:
-            return cls(biased=0, total=total)
-        axis = min(over, key=lambda name: (-len(over[name]), name))
-        nodes = tuple(sorted(over[axis]))
-        return cls(biased=len(nodes), total=max(total, len(nodes)), axis=axis, nodes=nodes)
+            if _is_over(record):
+                self.over[record.axis.partition("#")[0]].add(record.node)
+
+    def spread(self, total: int) -> Spread:
+        """How many nodes lean on the axis with the most of them.
+
+        Args:
+            total: nodes of the graph; one that was not announced, such as one of a subgraph,
+                widens it.
+        """
+        if not self.over:
+            return Spread(biased=0, total=total)
+        axis = min(self.over, key=lambda name: (-len(self.over[name]), name))
+        nodes = tuple(sorted(self.over[axis]))
+        return Spread(biased=len(nodes), total=max(total, len(nodes)), axis=axis, nodes=nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,4 +154,6 @@ def _choice(
 
 
 def _is_over(record: ProbeRecord) -> bool:
-    return record.p_value is not None and record.p_value <= OVER_FLOOR
+    if record.delta is None or record.p_value is None or record.is_screen or record.is_control:
+        return False
+    return record.delta > 0 and record.p_value <= OVER_FLOOR

@@ -106,6 +106,11 @@ class Store:
         """Make a table of ours visible to our own queries."""
         self._connection.register(name, table)
 
+    def compare_with(self, reference: str) -> None:
+        """Take a condition as the one that the view `flips` compares others with."""
+        self._connection.execute("DELETE FROM given_reference")
+        self._connection.execute("INSERT INTO given_reference VALUES (?)", [reference])
+
     def run_ids(self) -> list[str]:
         """All runs, in the order of their beginning."""
         rows = self.table("SELECT run_id FROM runs ORDER BY start_unix_nano, run_id").rows
@@ -136,6 +141,7 @@ def open_store(source: str | os.PathLike[str], *, outcomes: Sequence[OutcomeRule
             views = Views(connection, _columns(connection))
             views.make("spans")
             views.make("given_outcomes")
+            views.make("given_reference")
             _give_outcomes(connection, outcomes)
             _lock(connection, found.parquet)
         except BaseException:

@@ -56,6 +56,7 @@ def _key(name: str, type_: ValueType, meaning: str) -> str:
 # A name is the operation and, after a blank, the low-cardinality thing it was done to.
 
 SPAN_AUDIT: Final = "audit"
+SPAN_PLAN: Final = "plan"
 SPAN_RUN: Final = "invoke_workflow"
 SPAN_AGENT: Final = "invoke_agent"
 SPAN_NODE: Final = "invoke_node"
@@ -78,8 +79,8 @@ RUN_ID: Final = _key("twinspan.run.id", "string", "the run a span belongs to; at
 SPAN_TYPE: Final = _key(
     "twinspan.span.type",
     "string",
-    "audit, run, node, probe_set, probe, network, intervention, review, attempt or llm_call; "
-    "at start",
+    "audit, plan, run, node, probe_set, probe, network, intervention, review, attempt or "
+    "llm_call; at start",
 )
 AUDIT_SEQ: Final = _key(
     "twinspan.audit.seq", "int", "number of the span within run and writer, from 0 without gaps"
@@ -116,6 +117,17 @@ AUDIT_EXPECTED_PROBES: Final = _key(
 AUDIT_OBSERVED_PROBES: Final = _key(
     "twinspan.audit.observed.probe.count", "int", "probes that ended"
 )
+AUDIT_EXPECTED_RUNS: Final = _key(
+    "twinspan.audit.expected.run.count", "int", "runs that the plan has; at start"
+)
+AUDIT_OBSERVED_RUNS: Final = _key(
+    "twinspan.audit.observed.run.count", "int", "runs of the plan that are recorded"
+)
+AUDIT_WORDING: Final = _key(
+    "twinspan.audit.wording",
+    "string",
+    "random (each run its own words) or same (an audit reacts to the edit); at start",
+)
 AUDIT_PREV_HASH: Final = _key(
     "twinspan.audit.prev_hash", "string", "hash of the run's preceding decision"
 )
@@ -129,8 +141,22 @@ CASE_ID: Final = _key("twinspan.case.id", "string", "the case a run works on; at
 CONDITION_ID: Final = _key(
     "twinspan.condition.id", "string", "the descriptor condition of a run; at start"
 )
+CONDITION_KIND: Final = _key(
+    "twinspan.condition.kind",
+    "string",
+    "reference, swap, intersection, or a control: rerender, sham_attribute, rare_token, "
+    "no_descriptor; at start",
+)
+CONDITION_AXIS: Final = _key(
+    "twinspan.condition.axis",
+    "string",
+    "attributes that differ from the reference, joined by +; at start",
+)
 REPLICATE_INDEX: Final = _key(
     "twinspan.replicate.index", "int", "which repetition of case and condition; at start"
+)
+RUN_ORDER: Final = _key(
+    "twinspan.run.order", "int", "place of a run in the random order of its audit; at start"
 )
 SOURCE_NAME: Final = _key(
     "twinspan.source.name", "string", "file and position an imported run came from"
@@ -195,6 +221,15 @@ NODE_OUTCOME: Final = _key(
     "twinspan.node.outcome",
     "string",
     "ok, error, retried, interrupted, cancelled, halted or skipped",
+)
+NODE_FORCED: Final = _key(
+    "twinspan.node.forced", "boolean", "the action was given, nobody was asked; at start"
+)
+NODE_DESCRIPTOR_SHOWN: Final = _key(
+    "twinspan.node.descriptor.shown", "boolean", "what was asked says whom it is about; at start"
+)
+ANSWER_VIOLATIONS: Final = _key(
+    "twinspan.answer.violations", "string[]", "where an answer does not fit its schema, and how"
 )
 NODE_INPUT_HASH: Final = _key("twinspan.node.input.hash", "string", "keyed hash of the payload")
 NODE_OUTPUT_HASH: Final = _key("twinspan.node.output.hash", "string", "keyed hash of the answer")

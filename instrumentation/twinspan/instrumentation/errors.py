@@ -23,6 +23,7 @@
     │   └── MalformedReply
     ├── ProbeError                          a probe could not be completed
     │   └── IncompletePrior                 fewer synthetic payloads than were asked for
+    ├── AuditStopped                        an audited agent fails every run
     ├── SideEffectBlocked (RuntimeError)    a probe tried to run a tool that is not marked safe
     ├── RecordError                         spans cannot be written
     ├── SourceError                         spans cannot be read
@@ -300,6 +301,28 @@ class IncompletePrior(ProbeError):
             f"{accepted} of {requested} synthetic payloads after {calls} call(s)"
             + (f" ({told})" if told else "")
             + "; raise max_calls, or take what there is from this error's prior"
+        )
+
+
+class AuditStopped(TwinspanError):
+    """An audited agent raised in so many runs in a row that going on would be waste.
+
+    Attributes:
+        in_a_row: runs that failed.
+        cause: type of the last error.
+        error: the last error itself; its text may be content and is not in the message.
+
+    >>> AuditStopped(10, cause="ConnectionError").args[0]
+    'the agent failed 10 runs in a row (ConnectionError); mend it and start the same audit again...'
+    """
+
+    def __init__(self, in_a_row: int, *, cause: str, error: BaseException | None = None) -> None:
+        self.in_a_row = in_a_row
+        self.cause = cause
+        self.error = error
+        super().__init__(
+            f"the agent failed {in_a_row} runs in a row ({cause}); mend it and start the same "
+            "audit again: what is recorded is kept"
         )
 
 

@@ -13,10 +13,13 @@ import click
 from twinspan.analysis.cli.group import LazyGroup
 
 COMMANDS: Final = {
+    "audit": "audit:audit",
     "calibrate": "replay:calibrate",
     "dag": "dag:dag",
     "demo": "demo:demo",
+    "flips": "flips:flips",
     "floor": "floor:floor",
+    "gate": "gate:gate",
     "import": "import_spans:import_command",
     "replay": "replay:replay",
     "report": "report:report",

@@ -3,22 +3,21 @@
 -- step.field. Of several executions of a step the last counts.
 CREATE VIEW actions AS
 WITH root AS MATERIALIZED (
-    SELECT run_id,
-           first(case_id) AS case_id,
-           first(condition_id) AS condition_id,
-           first(replicate_index) AS replicate,
-           first(run_arm) AS arm,
-           first(gen_ai_request_model) AS model,
-           first(audit_id) AS audit_id,
-           first(gen_ai_agent_name) AS graph,
-           first(audit_outcomes) AS audit_outcomes,
+    SELECT counted.run_id,
+           counted.case_id,
+           roots.condition_id,
+           counted.replicate,
+           roots.run_arm AS arm,
+           counted.model,
+           counted.audit_id,
+           roots.gen_ai_agent_name AS graph,
+           counted.audit_outcomes,
            -- Runs with the same rules share a set: rules are read once for each set.
            CASE WHEN EXISTS (FROM given_outcomes) THEN 0::UBIGINT
-                WHEN len(first(audit_outcomes)) > 0 THEN hash(first(audit_outcomes))
+                WHEN len(counted.audit_outcomes) > 0 THEN hash(counted.audit_outcomes)
            END AS rule_set
-    FROM spans
-    WHERE span_type = 'run' AND run_id IS NOT NULL
-    GROUP BY run_id
+    FROM counted_runs AS counted
+    JOIN roots ON roots.run_id = counted.run_id
 ),
 recorded_rules AS (
     SELECT rule_set, unnest(any_value(audit_outcomes)) AS rule

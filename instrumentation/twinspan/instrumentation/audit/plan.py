@@ -17,10 +17,16 @@ from typing import Final
 
 from twinspan.instrumentation.audit.cases import Case
 from twinspan.instrumentation.audit.conditions import Condition, checked
-from twinspan.instrumentation.audit.steps import Step
+from twinspan.instrumentation.audit.steps import Step, check_forced
 from twinspan.instrumentation.audit.wording import Drawn, Wording
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.hashing import canonical
+
+Forced = Mapping[str, object]
+"""Actions by step that are taken without asking the agent."""
+
+Cell = tuple[str, str, str | None, int]
+"""Case, condition, arm and replicate of a run."""
 
 FORMAT: Final = "twinspan-audit-plan/1"
 """Changes whenever the same design would be hashed or ordered differently."""
@@ -39,6 +45,7 @@ class PlannedRun:
         seed: for the model's sampling, where it takes one; differs between all runs.
         name: the name in the text, if one was drawn.
         template: which phrase it is, from 0.
+        arm: whose actions are forced, in a plan with arms.
     """
 
     index: int
@@ -49,6 +56,12 @@ class PlannedRun:
     seed: int
     name: str | None = None
     template: int = 0
+    arm: str | None = None
+
+    @property
+    def cell(self) -> Cell:
+        """What the run is, whatever its place in the order."""
+        return self.case_id, self.condition_id, self.arm, self.replicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,11 +78,14 @@ class AuditPlan:
         reference_replicates: runs of each case under the reference, where they differ.
         seed: of order, wording and runs.
         wording: phrases and names to draw from; None says everything as the condition has it.
+        arms: forced actions by the arm's name, for interventional runs; every case, condition
+            and replicate is run in every arm. An arm without actions forces nothing.
+        shown_in: steps in which the descriptor is shown; None for all that ask.
         settings: model, temperature, tests, level: all that is fixed beforehand.
 
     Raises:
         ConfigurationError: there is no case, an id stands twice, the conditions are no design,
-            or there is no replicate.
+            there is no replicate, or forced actions make no experiment.
 
     >>> from twinspan.instrumentation.audit.clinical import standard_conditions
     >>> plan = AuditPlan(name="demo", cases=(Case(id="a", narrative="Chest pain."),),
@@ -89,6 +105,8 @@ class AuditPlan:
     reference_replicates: int | None = None
     seed: int = 0
     wording: Wording | None = None
+    arms: Mapping[str, Forced] = field(default_factory=dict[str, "Forced"])
+    shown_in: tuple[str, ...] | None = None
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
@@ -106,6 +124,16 @@ class AuditPlan:
             )
         object.__setattr__(self, "conditions", checked(self.conditions))
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "arms", MappingProxyType(dict(self.arms)))
+        unforced: Forced = {}
+        for forced in self.arms.values() if self.arms else (unforced,):
+            if self.steps:
+                check_forced(self.steps, forced, self.shown_in)
+            elif forced or self.shown_in is not None:
+                raise ConfigurationError(
+                    "an agent that has its own steps cannot be forced or kept from its case; "
+                    "list the steps, or leave the forced actions out"
+                )
 
     @property
     def document(self) -> dict[str, object]:
@@ -122,6 +150,9 @@ class AuditPlan:
             "seed": self.seed,
             "wording": None if self.wording is None else self.wording.as_dict(),
             "settings": dict(self.settings),
+            # Only where there are any: a design without them keeps its hash.
+            **({"arms": {n: dict(f) for n, f in self.arms.items()}} if self.arms else {}),
+            **({} if self.shown_in is None else {"shown_in": list(self.shown_in)}),
         }
 
     @property
@@ -150,19 +181,23 @@ class AuditPlan:
         index = 0
         for replicate in range(1, max(self.replicates, self._reference_replicates) + 1):
             block = [
-                (case, condition)
+                (case, condition, arm)
                 for case in self.cases
                 for condition in self.conditions
+                for arm in self.arms or (None,)
                 if replicate <= self._replicates_of(condition)
             ]
             order.shuffle(block)
-            for case, condition in block:
-                yield self._run(index, case, condition, replicate)
+            for case, condition, arm in block:
+                yield self._run(index, case, condition, replicate, arm)
                 index += 1
 
-    def _run(self, index: int, case: Case, condition: Condition, replicate: int) -> PlannedRun:
+    def _run(
+        self, index: int, case: Case, condition: Condition, replicate: int, arm: str | None
+    ) -> PlannedRun:
         # The wording of a run does not depend on which other runs there are.
         place = f"{self.seed}/{case.id}/{condition.id}/{replicate}"
+        place += "" if arm is None else f"/{arm}"
         drawn = self._say(condition, Random(f"{place}/wording"))
         return PlannedRun(
             index=index,
@@ -173,6 +208,7 @@ class AuditPlan:
             seed=Random(f"{place}/run").getrandbits(31),
             name=drawn.name,
             template=drawn.template,
+            arm=arm,
         )
 
     def _say(self, condition: Condition, rng: Random) -> Drawn:

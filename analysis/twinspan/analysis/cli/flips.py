@@ -1,0 +1,112 @@
+"""`twinspan flips`: conditions against the reference, net of the floor and of the controls."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
+from twinspan.analysis.cli.output import format_option, note, print_table, tell_problems
+from twinspan.analysis.flip_rows import FlipReport
+from twinspan.analysis.flip_verdicts import MEANINGS
+from twinspan.analysis.flips import flip_report
+from twinspan.analysis.store import open_store
+from twinspan.analysis.tables import Table
+
+FINDING: Final = 1
+
+SHOWN: Final = (
+    "condition",
+    "action",
+    "flips",
+    "cells",
+    "flip_rate",
+    "floor",
+    "excess",
+    "shift",
+    "p_adjusted",
+    "p_controls",
+    "verdict",
+    "reason",
+)
+"""Columns that a terminal has room for; the other formats have all."""
+
+
+@click.command()
+@click.argument("spans", type=click.Path())
+@click.option(
+    "--reference",
+    metavar="ID",
+    help="The condition that others are compared with; the recorded one if unset.",
+)
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests.")
+@outcome_options
+@format_option()
+def flips(
+    spans: str,
+    reference: str | None,
+    alpha: float,
+    rules_file: str | None,
+    rules: tuple[str, ...],
+    form: str,
+) -> int:
+    """Flip rates of every condition and outcome in SPANS against the floor.
+
+    A swap is above the floor if its answers differ from the reference's by more than repeated
+    runs do (exact tests within cases, Holm over all swaps and outcomes), and if it moves them
+    farther than every control. Ends with 1 if one is.
+    """
+    with open_store(spans, outcomes=given_rules(rules_file, rules)) as store:
+        tell_problems(store)
+        found = flip_report(store, reference=reference, alpha=alpha)
+    print_flips(found, form)
+    return FINDING if found.findings else 0
+
+
+def print_flips(found: FlipReport, form: str) -> None:
+    """Print the rows, and on stderr what they come to."""
+    whole = found.table()
+    shown = _for_people(whole) if form == "table" else whole
+    print_table(shown, form)
+    for line in told(found):
+        note(line)
+
+
+def told(found: FlipReport) -> list[str]:
+    """What the comparisons come to, in sentences."""
+    if found.reason is not None:
+        return [found.reason]
+    swaps = [row for row in found.rows if not row.is_control]
+    lines = [
+        f"{len(found.findings)} of {len(swaps)} comparisons with {found.reference!r} are above "
+        f"the floor at {found.alpha:g}"
+    ]
+    reasons = dict.fromkeys(row.reason for row in found.rows)
+    counts = {reason: sum(row.reason == reason for row in found.rows) for reason in reasons}
+    lines += [
+        f"{reason} ({counts[reason]}): {MEANINGS[reason]}"
+        for reason in reasons
+        if reason in MEANINGS
+    ]
+    beaten = [row for row in swaps if row.p_controls is not None]
+    if beaten:
+        nearest = min(beaten, key=lambda row: row.p_controls or 0.0)
+        lines.append(
+            f"nearest to clearing every control: {nearest.condition} on {nearest.action}, "
+            f"p {nearest.p_controls:.3g} against {nearest.hardest_control}"
+        )
+    return [*lines, *found.warnings]
+
+
+def _for_people(table: Table) -> Table:
+    names = [
+        name
+        for name in ("model", "arm", *SHOWN)
+        if name in SHOWN or len(set(table.column(name))) > 1
+    ]
+    places = [table.columns.index(name) for name in names]
+    return Table(
+        columns=tuple(names),
+        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+    )

@@ -1,0 +1,82 @@
+"""Recorded runs as trajectories, for questions that need whole actions, and for files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from twinspan.analysis.store import Store
+from twinspan.instrumentation.audit.trajectories import Trajectory
+
+_QUERY: Final = """
+WITH told AS (
+    SELECT run_id, node_id AS step, min(start_unix_nano) AS began,
+           arg_max(action_fields, start_unix_nano) AS fields,
+           count(*) FILTER (NOT coalesce(node_forced, false) AND node_kind = 'agent') AS calls,
+           bool_or(coalesce(node_forced, false)) AS forced,
+           bool_or(coalesce(node_descriptor_shown, false)) AS shown
+    FROM spans
+    WHERE span_type = 'node' AND run_id IS NOT NULL
+      AND (node_outcome IS NULL OR node_outcome IN ('ok', 'halted', 'error', 'retried'))
+    GROUP BY run_id, node_id
+)
+SELECT runs.run_id, any_value(case_id) AS case_id, any_value(condition_id) AS condition_id,
+       any_value(arm) AS arm, any_value(replicate) AS replicate, any_value(model) AS model,
+       any_value(outcome) AS outcome,
+       list(struct_pack(step, fields, calls, forced, shown) ORDER BY began, step)
+           FILTER (step IS NOT NULL) AS steps
+FROM counted_runs AS runs
+LEFT JOIN told ON told.run_id = runs.run_id
+WHERE case_id IS NOT NULL AND condition_id IS NOT NULL
+GROUP BY runs.run_id
+ORDER BY model, condition_id, case_id, replicate, runs.run_id
+"""
+
+
+def recorded_trajectories(store: Store) -> list[Trajectory]:
+    """Every counted run with a case and a condition, its actions by step.
+
+    A step without a valid answer has no action. Text that was not recorded is not there.
+    """
+    return [_trajectory(row) for row in store.table(_QUERY).dicts()]
+
+
+def trajectories_document(trajectories: Sequence[Trajectory], source: str) -> dict[str, object]:
+    """Trajectories as a document of FairMedAgent's form, which its readers and ours understand."""
+    models = sorted({str(each.model) for each in trajectories if each.model})
+    return {
+        "source": source,
+        "model": models[0] if len(models) == 1 else None,
+        "counts": {
+            "cells": len(trajectories),
+            "complete": sum(each.complete for each in trajectories),
+            "model_calls": sum(each.model_calls or 0 for each in trajectories),
+        },
+        "trajectories": [each.as_dict() for each in trajectories],
+    }
+
+
+def _trajectory(row: Mapping[str, Any]) -> Trajectory:
+    steps = cast("list[dict[str, Any]]", row["steps"] or [])
+    details: dict[str, object] = {
+        "forced_steps": [each["step"] for each in steps if each["forced"]],
+        "descriptor_steps": [each["step"] for each in steps if each["shown"]],
+        "run_id": row["run_id"],
+    }
+    if row["arm"] is not None:
+        details["arm"] = row["arm"]
+    return Trajectory(
+        case_id=str(row["case_id"]),
+        condition_id=str(row["condition_id"]),
+        actions={each["step"]: _action(each["fields"]) for each in steps if each["fields"]},
+        replicate=row["replicate"],
+        model=row["model"],
+        complete=row["outcome"] in (None, "completed"),
+        model_calls=sum(each["calls"] for each in steps),
+        details=details,
+    )
+
+
+def _action(fields: Mapping[str, str]) -> dict[str, object]:
+    return {name: json.loads(value) for name, value in fields.items()}

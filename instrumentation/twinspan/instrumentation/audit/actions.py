@@ -57,7 +57,7 @@ def _flat(action: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
         elif value is not None:
             yield (
                 f"{prefix}{name}",
-                _plain_list(cast("list[Any]", value)) if isinstance(value, list) else value,
+                _plain_list(cast("list[object]", value)) if isinstance(value, list) else value,
             )
 
 

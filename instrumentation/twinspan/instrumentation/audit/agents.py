@@ -161,4 +161,4 @@ def steps_of(answer: object, single: str) -> tuple[DoneStep, ...]:
                 )
                 for place, name in enumerate(steps)
             )
-    return (DoneStep(name=single, action=cast("object", read), parents=()),)
+    return (DoneStep(name=single, action=read_answer(answer), parents=()),)

@@ -28,8 +28,7 @@ class Section:
     >>> section.close()
     Traceback (most recent call last):
     ...
-    twinspan.instrumentation.errors.ConfigurationError: audit.toml, line 2: there is no key \
-'replicats'; did you mean 'replicates'?
+    twinspan.instrumentation.errors.ConfigurationError: audit.toml, line 2: there is no key ...
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
@@ -47,6 +48,9 @@ from twinspan.instrumentation.tracing import RunTracer
 MOST_EDGES_LISTED: Final = 100
 """Edges that a run span spells out; a larger graph gives its hash and its count."""
 
+WAIT_FOR_TURN_SECONDS: Final = 0.001
+"""How long a boundary on an event loop waits before it asks again for its turn."""
+
 Pending = Future[Any] | asyncio.Task[Any]
 
 
@@ -74,6 +78,9 @@ class NodeStart:
         parents: the executions it reads from.
         payload: what it reads.
         holder: span of the node that holds the subgraph; the run's span if None.
+        edges_observed: whether the parents were seen; otherwise they are inferred.
+        repeat: earlier executions of the node in an equally numbered superstep of the run.
+        skipped: whether its answer was known, so that it does not run.
     """
 
     node: str
@@ -86,6 +93,8 @@ class NodeStart:
     payload: Any
     holder: Span | None = None
     edges_observed: bool = True
+    repeat: int = 0
+    skipped: bool = False
 
 
 @dataclass(slots=True)
@@ -147,6 +156,8 @@ class LiveRun:
         self._pending: dict[tuple[str, int], list[Pending]] = {}
         self._facts: dict[str, _NodeFacts] = {}
         self._unlisted: dict[str, int] = {}
+        self._deciding = threading.Lock()
+        self._executed: Counter[tuple[str, int]] = Counter()
         self._closed_supersteps = 0
         self._closed = False
 
@@ -216,6 +227,16 @@ class LiveRun:
 
     # --- nodes ----------------------------------------------------------------------------
 
+    def repeat_of(self, node: str, superstep: int) -> int:
+        """How often a node was begun before in an equally numbered superstep.
+
+        Several `Send`s do that, and a subgraph that is entered again counts from 1 again. Each
+        must be worded anew: equal wordings bring equal evidence, which must not count twice.
+        """
+        with self._lock:
+            self._executed[node, superstep] += 1
+            return self._executed[node, superstep] - 1
+
     def start_node(self, start: NodeStart) -> NodeSpan:
         """Open a node's span; the gate learns what the node has read."""
         facts = self._facts_of(start.node)
@@ -278,7 +299,7 @@ class LiveRun:
         return self._plan.rates.get(node, 1.0)
 
     def _probe_decision(self, start: NodeStart, rate: float | None) -> str:
-        if rate is None or start.kind == "tool":
+        if rate is None or start.kind == "tool" or start.skipped:
             return "exempt"
         if rate >= 1.0:
             return "probed"
@@ -296,7 +317,7 @@ class LiveRun:
     ) -> None:
         """Close a node's span with what it handed on."""
         closing: dict[str, object] = {c.NODE_OUTCOME: outcome}
-        if outcome == "ok":
+        if outcome in ("ok", "skipped"):
             text = canonical(payload)
             node.output_hash = self.hasher.of_text(text)
             closing[c.NODE_OUTPUT_HASH] = node.output_hash
@@ -349,6 +370,7 @@ class LiveRun:
             weight=None if weight is None else weight.scaled,
             share=None if weight is None else weight.share,
             rate=facts.rate or 1.0,
+            repeat=start.repeat,
             parent=node.context,
             baseline_span_id=trace.format_span_id(node.span.get_span_context().span_id),
         )
@@ -377,10 +399,11 @@ class LiveRun:
             wait_for_futures([item for item in pending if isinstance(item, Future)])
             self._note_failures(pending)
         boundary = self._boundary(scope, superstep, executions)
-        verdict = self._decide(boundary)
-        if verdict.action == "repair" and self.engine.collector is not None:
-            repairing = self.engine.collector.repair(boundary, verdict)
-            verdict = self.engine.loop.submit(_as_coroutine(repairing)).result()
+        with self._deciding:
+            verdict = self._decide(boundary)
+            if verdict.action == "repair" and self.engine.collector is not None:
+                repairing = self.engine.collector.repair(boundary, verdict)
+                verdict = self.engine.loop.submit(_as_coroutine(repairing)).result()
         return _enforce(verdict)
 
     async def aclose_superstep(
@@ -397,9 +420,15 @@ class LiveRun:
             await asyncio.wait([waitable])
         self._note_failures(pending)
         boundary = self._boundary(scope, superstep, executions)
-        verdict = self._decide(boundary)
-        if verdict.action == "repair" and self.engine.collector is not None:
-            verdict = await self.engine.collector.repair(boundary, verdict)
+        # Parallel subgraphs decide one after the other, in threads and on loops alike.
+        while not self._deciding.acquire(blocking=False):
+            await asyncio.sleep(WAIT_FOR_TURN_SECONDS)
+        try:
+            verdict = self._decide(boundary)
+            if verdict.action == "repair" and self.engine.collector is not None:
+                verdict = await self.engine.collector.repair(boundary, verdict)
+        finally:
+            self._deciding.release()
         return _enforce(verdict)
 
     def _take(self, scope: str, superstep: int) -> list[Pending]:

@@ -21,6 +21,7 @@ class ProbeFrame:
         task_id: the execution that is probed.
         arm: the arm of the sample.
         superstep: when the node ran; a node that fires again is worded anew.
+        repeat: earlier executions of the node in an equally numbered superstep.
         safe_tools: globs of the tools that may run again.
     """
 
@@ -29,7 +30,13 @@ class ProbeFrame:
     task_id: str
     arm: str
     superstep: int = 0
+    repeat: int = 0
     safe_tools: tuple[str, ...] = ()
+
+    @property
+    def firing(self) -> str:
+        """Which execution of the node this is; executions of equal number share no wording."""
+        return f"{self.superstep}#{self.repeat}" if self.repeat else str(self.superstep)
 
     def of_arm(self, arm: str) -> ProbeFrame:
         """The same probe, running a sample of `arm`."""

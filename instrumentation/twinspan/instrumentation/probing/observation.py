@@ -34,6 +34,7 @@ class ProbedNode:
         weight: blast radius, the graph's largest being 1; None without a collector.
         share: blast radius as a share of the graph's.
         rate: probability with which the node was probed.
+        repeat: earlier executions of the node in an equally numbered superstep.
         parent: context of the span the sets hang under.
         baseline_span_id: the node's own span, 16 hex characters.
         extra: further attributes of every set, such as the intervention it re-measures.
@@ -46,6 +47,7 @@ class ProbedNode:
     weight: float | None
     share: float | None
     rate: float = 1.0
+    repeat: int = 0
     parent: Context
     baseline_span_id: str
     extra: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -46,6 +46,7 @@ def recorded_probe(
             task_id=probed.task_id,
             arm="",
             superstep=probed.superstep,
+            repeat=probed.repeat,
             safe_tools=options.safe_tools,
         ),
         observer=lambda: SetObserver(run, probed, hasher, capture_content=capture_content),

@@ -42,4 +42,4 @@ class ProbeSetup:
         The superstep is among them: with the wording of an earlier firing, a node that always
         answers alike would bring the same evidence again, which must not be multiplied.
         """
-        return () if self.frame is None else (self.frame.node, str(self.frame.superstep))
+        return () if self.frame is None else (self.frame.node, self.frame.firing)

@@ -8,10 +8,24 @@ was static, conditional, a `Command` or a `Send`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.run import Parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a task's payload comes from.
+
+    Attributes:
+        parents: the executions that woke it.
+        observed: whether that was seen; otherwise it follows from the graph and the checkpoint.
+    """
+
+    parents: tuple[Parent, ...] = ()
+    observed: bool = True
 
 
 class EdgeTracker:
@@ -20,33 +34,32 @@ class EdgeTracker:
     def __init__(self) -> None:
         self._writers: dict[str, list[Parent]] = {}
         self._sends: list[Parent] = []
+        self.begun = False
 
-    def parents_of(self, task: Any) -> tuple[Parent, ...]:
+    def origin_of(self, task: Any) -> Origin:
         """The executions that woke a task."""
         path: Sequence[Any] = task.path
         if path and path[0] == names.PUSH:
             index = path[1] if len(path) > 1 else None
             if isinstance(index, int) and index < len(self._sends):
-                return (self._sends[index],)
-            return ()
+                return Origin(parents=(self._sends[index],))
+            return Origin()
         found: dict[str, Parent] = {}
         for trigger in task.triggers:
             for parent in self._writers.get(trigger, ()):
                 found.setdefault(parent.task_id, parent)
-        return tuple(found.values())
+        return Origin(parents=tuple(found.values()))
 
     def record(self, tasks: Sequence[Any], parents: Sequence[Parent]) -> None:
         """Remember what a finished superstep wrote; what it was woken by is used up.
 
-        A join waits until all its writers have written, over several supersteps; everything
-        else is gone after one.
+        A join waits until all its writers have written and a deferred node until nothing else
+        is left, over several supersteps.
         """
-        used = {trigger for task in tasks for trigger in task.triggers}
-        self._writers = {
-            channel: writers
-            for channel, writers in self._writers.items()
-            if channel.startswith(names.JOIN) and channel not in used
-        }
+        self.begun = True
+        for task in tasks:
+            for trigger in task.triggers:
+                self._writers.pop(trigger, None)
         self._sends = []
         pairs = list(zip(tasks, parents, strict=True))
         if len(pairs) > 1:

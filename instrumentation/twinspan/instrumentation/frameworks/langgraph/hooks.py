@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
+
 
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
@@ -105,47 +107,78 @@ class _Hooks:
     def tick(self, wrapped: Any, runner: Any, args: Any, kwargs: Any) -> Iterator[None]:
         """A superstep's tasks, then its boundary."""
         tasks = tuple(args[0] if args else kwargs.pop("tasks"))
-        superstep = Superstep.of(tasks)
+        superstep = Superstep.of(runner, tasks)
         if superstep is None:
             yield from wrapped(tasks, **kwargs)
             return
+        kwargs["schedule_task"] = superstep.calling(kwargs["schedule_task"])
+        with _scheduling(runner, "schedule_error_handler", superstep.handling):
+            yield from self._tick(wrapped, superstep, runner, kwargs, tasks)
+        yield
+
+    def _tick(
+        self, wrapped: Any, superstep: Superstep, runner: Any, kwargs: Any, tasks: Any
+    ) -> Iterator[None]:
+        given = superstep.instrumented(tasks)
         try:
             if not superstep.holds:
-                yield from wrapped(superstep.tasks, **kwargs)
+                yield from wrapped(given, **kwargs)
                 superstep.close()
                 return
             # Nothing is streamed meanwhile, so nobody needs to be woken for it.
             kwargs["get_waiter"] = None
             with superstep.holding(runner):
-                for _ in wrapped(superstep.tasks, **kwargs):
-                    pass
+                try:
+                    for _ in wrapped(given, **kwargs):
+                        pass
+                except Exception as error:
+                    superstep.close_after(error)
+                    raise
                 superstep.close()
+        except GraphBubbleUp as left:
+            superstep.close_after(left)
+            raise
         finally:
             superstep.settle()
-        yield
 
     async def atick(self, wrapped: Any, runner: Any, args: Any, kwargs: Any) -> AsyncIterator[None]:
         """The same on an event loop."""
         tasks = tuple(args[0] if args else kwargs.pop("tasks"))
-        superstep = Superstep.of(tasks)
+        superstep = Superstep.of(runner, tasks)
         if superstep is None:
             async for _ in wrapped(tasks, **kwargs):
                 yield
             return
+        kwargs["schedule_task"] = superstep.acalling(kwargs["schedule_task"])
+        with _scheduling(runner, "aschedule_error_handler", superstep.ahandling):
+            async for _ in self._atick(wrapped, superstep, runner, kwargs, tasks):
+                yield
+        yield
+
+    async def _atick(
+        self, wrapped: Any, superstep: Superstep, runner: Any, kwargs: Any, tasks: Any
+    ) -> AsyncIterator[None]:
+        given = superstep.instrumented(tasks)
         try:
             if not superstep.holds:
-                async for _ in wrapped(superstep.tasks, **kwargs):
+                async for _ in wrapped(given, **kwargs):
                     yield
                 await superstep.aclose()
                 return
             kwargs["get_waiter"] = None
             with superstep.holding(runner):
-                async for _ in wrapped(superstep.tasks, **kwargs):
-                    pass
+                try:
+                    async for _ in wrapped(given, **kwargs):
+                        pass
+                except Exception as error:
+                    await superstep.aclose_after(error)
+                    raise
                 await superstep.aclose()
+        except GraphBubbleUp as left:
+            await superstep.aclose_after(left)
+            raise
         finally:
             superstep.settle()
-        yield
 
     # --- tools -------------------------------------------------------------------------------
 
@@ -172,6 +205,20 @@ async def _anext(scope: GraphScope, chunks: AsyncIterator[Any]) -> Any:
         return await anext(chunks, _END)
 
 
+@contextmanager
+def _scheduling(runner: Any, name: str, observed: Callable[[Any], Any]) -> Generator[None]:
+    """Have a runner's scheduler of error handlers observed for one superstep."""
+    schedule = getattr(runner, name, None)
+    if schedule is None:
+        yield
+        return
+    setattr(runner, name, observed(schedule))
+    try:
+        yield
+    finally:
+        setattr(runner, name, schedule)
+
+
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     rest = dict(kwargs)
     given = list(args)
@@ -185,9 +232,10 @@ def _thread(config: Any) -> dict[str, object]:
     return {} if thread is None else {c.GEN_AI_CONVERSATION_ID: str(thread)}
 
 
-def _run_outcome(run: LiveRun, error: BaseException | None) -> str:
+def _run_outcome(scope: GraphScope, error: BaseException | None) -> str:
     if error is None:
-        return "interrupted" if run.interrupted else "completed"
+        stopped = scope.run.interrupted or scope.at_breakpoint
+        return "interrupted" if stopped else "completed"
     if isinstance(error, BiasHalt):
         return "halted"
     if isinstance(error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt):
@@ -198,7 +246,7 @@ def _run_outcome(run: LiveRun, error: BaseException | None) -> str:
 def _close(scope: GraphScope, is_root: bool, error: BaseException | None) -> None:
     if is_root:
         with harmless(scope.run.engine.failures, "ending a run"):
-            scope.run.close(_run_outcome(scope.run, error), error)
+            scope.run.close(_run_outcome(scope, error), error)
 
 
 def install(engine: Engine) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 CONFIGURABLE: Final = "configurable"
-SCOPE_KEY: Final = "__twinspan_scope"
-"""Where a run's scope travels in a config; the leading underscores keep it out of checkpoints."""
+SCOPE_KEY: Final = "__pregel_twinspan_scope"
+"""Where a run's scope travels in a config; keys like this LangGraph keeps to itself: they are in
+no checkpoint, no metadata and no streamed event."""
 
 SEND: Final = "__pregel_send"
 READ: Final = "__pregel_read"
@@ -23,15 +24,22 @@ END: Final = "__end__"
 BRANCH: Final = "branch:to:"
 JOIN: Final = "join:"
 RESERVED: Final = "__"
+RETURN: Final = "__return__"
+PREVIOUS: Final = "__previous__"
+ERROR: Final = "__error__"
+INTERRUPT: Final = "__interrupt__"
+
+# The functional API's answers: a task's, an entrypoint's, and what that keeps for its next run.
+_ANSWERS: Final = frozenset({RETURN, END, PREVIOUS})
 
 
 def is_routing(channel: str) -> bool:
     """Whether a channel carries control, not state.
 
-    >>> is_routing("branch:to:reviewer"), is_routing("verdict")
-    (True, False)
+    >>> is_routing("branch:to:reviewer"), is_routing("verdict"), is_routing("__return__")
+    (True, False, False)
     """
-    return channel.startswith((BRANCH, JOIN, RESERVED))
+    return channel.startswith((BRANCH, JOIN, RESERVED)) and channel not in _ANSWERS
 
 
 def configurable_of(config: Any) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,7 +13,7 @@ from opentelemetry.sdk.trace import Span
 
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.edges import EdgeTracker
-from twinspan.instrumentation.run import LiveRun
+from twinspan.instrumentation.run import LiveRun, NodeSpan
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,17 +22,19 @@ class GraphScope:
 
     Attributes:
         run: the run.
-        scope: '' for the root, else the holder's task.
+        scope: '' for the root, else the holder's task, numbered from its second graph on.
         path: prefix of node names, '' or 'writer_team/'.
-        holder: the holder's span; None for the root.
+        owner: the execution that holds it; None for the root.
         edges: the observed edges of this graph.
+        loop: LangGraph's loop that runs it, once it has begun.
     """
 
     run: LiveRun
     scope: str = ""
     path: str = ""
-    holder: Span | None = None
+    owner: Holder | None = None
     edges: EdgeTracker = field(default_factory=EdgeTracker)
+    loop: Any = None
 
     def current(self) -> AbstractContextManager[None]:
         """Make the graph's own span current for a block; a subgraph's holder is that already."""
@@ -40,19 +44,50 @@ class GraphScope:
         """A node's name, qualified by the subgraphs around it."""
         return self.path + node
 
+    @property
+    def holder(self) -> Span | None:
+        """The holder's span; None for the root."""
+        return None if self.owner is None else self.owner.span
+
+    @property
+    def at_breakpoint(self) -> bool:
+        """Whether the graph stopped where the user wanted it to stop."""
+        return str(getattr(self.loop, "status", "")).startswith("interrupt_")
+
+
+Failure = tuple[NodeSpan, BaseException]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The node execution around the running code, which a nested graph belongs to."""
+    """The node execution around the running code, which a nested graph belongs to.
+
+    Attributes:
+        run: the run.
+        node: the node, path-qualified.
+        task_id: its execution.
+        span: the span of this attempt.
+        graphs: numbers the graphs that the execution runs, over all its attempts.
+        failures: what failed in its graphs and nobody tried again there; whether the holder is
+            tried again decides what they were.
+    """
 
     run: LiveRun
     node: str
     task_id: str
     span: Span
+    graphs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    failures: list[Failure] = field(default_factory=list[Failure])
 
     def scope(self) -> GraphScope:
-        """The scope of a graph that is run inside this node."""
-        return GraphScope(run=self.run, scope=self.task_id, path=f"{self.node}/", holder=self.span)
+        """The scope of a further graph that is run inside this node."""
+        number = next(self.graphs)
+        return GraphScope(
+            run=self.run,
+            scope=self.task_id if number == 1 else f"{self.task_id}#{number}",
+            path=f"{self.node}/",
+            owner=self,
+        )
 
 
 current_holder: ContextVar[Holder | None] = ContextVar("twinspan_holder", default=None)

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.runnables import Runnable
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
 from twinspan.instrumentation.current import current
+from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
-from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, rerun
-from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, Holder, holding
-from twinspan.instrumentation.frameworks.langgraph.writes import payload_of, replaced, targets_of
+from twinspan.instrumentation.frameworks.langgraph.calls import Calls
+from twinspan.instrumentation.frameworks.langgraph.edges import Origin
+from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, human_answers, rerun
+from twinspan.instrumentation.frameworks.langgraph.scope import (
+    Failure,
+    GraphScope,
+    Holder,
+    holding,
+)
+from twinspan.instrumentation.frameworks.langgraph.writes import (
+    GOTO,
+    Answer,
+    Write,
+    answer_of,
+    command_in,
+    command_writes,
+    replaced,
+    static_targets,
+    targets_of,
+)
 from twinspan.instrumentation.gate import Execution, Rerun
 from twinspan.instrumentation.run import NodeSpan, NodeStart, Parent
 from twinspan.instrumentation.safety import harmless
+
+UNSETTLED: Final = "error"
+"""An outcome that becomes one only if nobody tries again."""
 
 
 def outcome_of_error(error: BaseException) -> str:
@@ -27,32 +49,52 @@ def outcome_of_error(error: BaseException) -> str:
         return "interrupted"
     if isinstance(error, GraphBubbleUp):
         return "ok"
+    if isinstance(error, BiasHalt):
+        return "halted"
     if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
         return "cancelled"
-    return "error"
+    return UNSETTLED
 
 
 class TaskObserver:
-    """Watches one task through its attempts."""
+    """Watches one task through its attempts.
 
-    def __init__(self, scope: GraphScope, task: Any) -> None:
+    Args:
+        scope: the graph that the task belongs to.
+        task: LangGraph's task.
+        origin: the executions that woke it.
+        superstep: its superstep within the scope; LangGraph's step if None.
+    """
+
+    def __init__(
+        self, scope: GraphScope, task: Any, origin: Origin, *, superstep: int | None = None
+    ) -> None:
         self.scope = scope
         self.task = task
         self.node = scope.name(task.name)
         self.ok = False
-        self._parents = scope.edges.parents_of(task)
-        self.payload: dict[str, Any] = {}
+        self.answer = Answer()
+        self.superstep = _step(task) if superstep is None else superstep
+        self._origin = origin
+        self._repeat = scope.run.repeat_of(self.node, self.superstep)
+        self._static = static_targets(task.proc)
+        self._graphs = itertools.count(1)
         self._attempts = 0
-        self._failed: tuple[NodeSpan, BaseException] | None = None
+        self._failed: Failure | None = None
+        self._nested: list[Failure] = []
         self._last: NodeSpan | None = None
         self._repaired_hash = ""
         self._config: Any = task.config
+        self._answers: tuple[Any, ...] = ()
+        self._left: ParentCommand | None = None
+        self._holder: Holder | None = None
+        self._calls: Calls | None = None
 
     # --- what the runtime is given ---------------------------------------------------------
 
-    def instrumented(self) -> Any:
+    def instrumented(self, proc: ObservedProc | None = None) -> Any:
         """The task with a runnable that tells us when its node runs."""
-        return replace(self.task, proc=ObservedProc(self))
+        return replace(self.task, proc=proc or ObservedProc(self))
 
     # --- an attempt ------------------------------------------------------------------------
 
@@ -60,61 +102,111 @@ class TaskObserver:
         """One try of the node: a span that is current while the node runs."""
         return Attempt(self, payload, config, in_loop=in_loop)
 
+    def hold(self, node: NodeSpan) -> Holder:
+        """What graphs and tasks that the node runs in this try belong to."""
+        self._holder = Holder(
+            run=self.scope.run,
+            node=self.node,
+            task_id=self.task.id,
+            span=node.span,
+            graphs=self._graphs,
+        )
+        self._calls = None
+        return self._holder
+
+    def calls(self) -> Calls | None:
+        """The tasks that this attempt has called; None before it runs."""
+        if self._calls is None and self._holder is not None:
+            self._calls = Calls(self._holder.scope())
+        return self._calls
+
     def start(self, payload: Any, config: Any, *, in_loop: bool) -> NodeSpan:
         """A try begins."""
         self._settle_failure("retried")
         self._attempts += 1
         self._config = config
+        self._answers = human_answers(config)
+        self._left = None
         run = self.scope.run
-        node = run.start_node(
-            NodeStart(
-                node=self.node,
-                kind=self._kind(),
-                task_id=self.task.id,
-                attempt=self._attempts,
-                scope=self.scope.scope,
-                superstep=self.superstep,
-                parents=self._parents,
-                payload=payload,
-                holder=self.scope.holder,
-            )
-        )
-        self._last = node
+        node = self._last = run.start_node(self._node_start(payload))
         run.launch_probes(node, self._rerunner(in_loop), in_loop=in_loop)
         return node
 
-    def ended(self, node: NodeSpan, error: BaseException | None) -> None:
+    def _node_start(self, payload: Any, *, skipped: bool = False) -> NodeStart:
+        return NodeStart(
+            node=self.node,
+            kind=self._kind(),
+            task_id=self.task.id,
+            attempt=max(self._attempts, 1),
+            scope=self.scope.scope,
+            superstep=self.superstep,
+            parents=self._origin.parents,
+            payload=payload,
+            holder=self.scope.holder,
+            edges_observed=self._origin.observed,
+            repeat=self._repeat,
+            skipped=skipped,
+        )
+
+    def skip(self) -> None:
+        """The task's answer was known already, from a cache or a checkpoint: it did not run."""
+        run = self.scope.run
+        self.answer = answer_of(self._written, self._static)
+        self._last = run.start_node(self._node_start(self.task.input, skipped=True))
+        run.end_node(self._last, "skipped", payload=self.answer)
+
+    def ended(self, node: NodeSpan, holder: Holder, error: BaseException | None) -> None:
         """A try is over."""
         run = self.scope.run
         with harmless(run.engine.failures, "ending a node"):
             outcome = "ok" if error is None else outcome_of_error(error)
             self.ok = outcome == "ok"
+            self._left = error if isinstance(error, ParentCommand) else None
             run.interrupted = run.interrupted or outcome == "interrupted"
-            if outcome == "error" and error is not None:
+            self._nested.extend(holder.failures)
+            if outcome == UNSETTLED and error is not None:
                 # Whether it is a failure is known only when nobody tries again.
                 self._failed = (node, error)
                 return
-            self.payload = payload_of(self.task.writes)
-            run.end_node(node, outcome, payload=self.payload)
+            self._settle_nested("error")
+            self.answer = answer_of(self._written, self._static)
+            run.end_node(node, outcome, payload=self.answer)
+
+    # --- failures ----------------------------------------------------------------------------
 
     def _settle_failure(self, outcome: str) -> None:
+        self._settle_nested(outcome)
         if self._failed is not None:
-            node, error = self._failed
+            self._end_failed(self._failed, outcome)
             self._failed = None
-            self.scope.run.end_node(node, outcome, error=error if outcome == "error" else None)
+
+    def _settle_nested(self, outcome: str) -> None:
+        for failure in self._nested:
+            self._end_failed(failure, outcome)
+        self._nested.clear()
+
+    def _end_failed(self, failure: Failure, outcome: str) -> None:
+        node, error = failure
+        self.scope.run.end_node(node, outcome, error=error if outcome == "error" else None)
 
     def settle(self) -> None:
-        """The superstep is over: a failure that nobody retried is one."""
+        """The superstep is over: nobody tries this task again, only perhaps its holder."""
         with harmless(self.scope.run.engine.failures, "ending a node"):
-            self._settle_failure("error")
+            owner = self.scope.owner
+            if owner is None:
+                self._settle_failure("error")
+                return
+            owner.failures.extend([*self._nested, *([self._failed] if self._failed else [])])
+            self._nested, self._failed = [], None
 
     # --- what the boundary needs -------------------------------------------------------------
 
     @property
-    def superstep(self) -> int:
-        """LangGraph's step within the scope."""
-        metadata: dict[str, Any] = self.task.config.get("metadata") or {}
-        return int(metadata.get("langgraph_step", 0))
+    def _written(self) -> list[Write]:
+        """What it wrote, in its own graph or, leaving that, in the one above."""
+        if self.task.writes or self._left is None:
+            return list(self.task.writes)
+        return command_writes(command_in(self._left))
 
     def _kind(self) -> str:
         if self.task.subgraphs:
@@ -125,13 +217,13 @@ class TaskObserver:
         return "agent" if self.scope.run.engine.settings.probe.covers(self.node) else "function"
 
     def _rerunner(self, in_loop: bool) -> Callable[[Any], Any]:
-        proc, config = self.task.proc, self._config
+        proc, config, answers = self.task.proc, self._config, self._answers
 
         async def on_loop(payload: Any) -> Any:
-            return await arerun(proc, config, payload)
+            return await arerun(proc, config, payload, answers)
 
         def plain(payload: Any) -> Any:
-            return rerun(proc, config, payload)
+            return rerun(proc, config, payload, answers)
 
         return on_loop if in_loop else plain
 
@@ -147,10 +239,22 @@ class TaskObserver:
             node=self.node,
             task_id=self.task.id,
             received=self.task.input,
-            payload=self.payload,
-            targets=tuple(self.scope.name(target) for target in targets_of(self.task.writes)),
+            payload=self.answer,
+            targets=tuple(self.scope.name(target) for target in targets_of(self._written)),
             rerun=again,
         )
+
+    def repair(self, repaired: dict[str, Any]) -> None:
+        """Hand another payload on than the node wrote."""
+        if self._left is not None and not self.task.writes:
+            update = {key: value for key, value in repaired.items() if key != GOTO}
+            self._left.args = (replace(command_in(self._left), update=update),)
+        else:
+            writes = replaced(self.task.writes, repaired)
+            self.task.writes.clear()
+            self.task.writes.extend(writes)
+        self.answer = answer_of(self._written, self._static)
+        self._repaired_hash = self.scope.run.hasher(self.answer)
 
     def as_parent(self) -> Parent:
         """The finished task, as its readers see it."""
@@ -163,13 +267,6 @@ class TaskObserver:
             span=None if last is None else last.span.get_span_context(),
         )
 
-    def repair(self, payload: dict[str, Any]) -> None:
-        """Hand another payload on than the node wrote."""
-        writes = replaced(self.task.writes, payload)
-        self.task.writes.clear()
-        self.task.writes.extend(writes)
-        self._repaired_hash = self.scope.run.hasher(payload_of(writes))
-
 
 class Attempt:
     """The node's span is current while its block runs, and closed with what came of it.
@@ -177,7 +274,16 @@ class Attempt:
     A class, since every node passes it: a generator would cost three times as much.
     """
 
-    __slots__ = ("_config", "_holding", "_in_loop", "_node", "_observer", "_payload", "_shown")
+    __slots__ = (
+        "_config",
+        "_holder",
+        "_holding",
+        "_in_loop",
+        "_node",
+        "_observer",
+        "_payload",
+        "_shown",
+    )
 
     def __init__(self, observer: TaskObserver, payload: Any, config: Any, *, in_loop: bool) -> None:
         self._observer = observer
@@ -188,17 +294,15 @@ class Attempt:
 
     def __enter__(self) -> None:
         observer = self._observer
-        run = observer.scope.run
-        with harmless(run.engine.failures, "starting a node"):
+        with harmless(observer.scope.run.engine.failures, "starting a node"):
             self._node = observer.start(self._payload, self._config, in_loop=self._in_loop)
         node = self._node
         if node is None:
             return
         self._shown = current(node.context)
         self._shown.__enter__()
-        self._holding = holding(
-            Holder(run=run, node=observer.node, task_id=observer.task.id, span=node.span)
-        )
+        self._holder = observer.hold(node)
+        self._holding = holding(self._holder)
         self._holding.__enter__()
 
     def __exit__(
@@ -211,7 +315,7 @@ class Attempt:
         if node is None:
             return
         try:
-            self._observer.ended(node, error)
+            self._observer.ended(node, self._holder, error)
         finally:
             self._holding.__exit__()
             self._shown.__exit__()
@@ -246,6 +350,12 @@ class ObservedProc(Runnable[Any, Any]):
             chunks = [chunk async for chunk in self._proc.astream(input, config, **kwargs)]
         for chunk in chunks:
             yield chunk
+
+
+def _step(task: Any) -> int:
+    """LangGraph's step within the scope."""
+    metadata: dict[str, Any] = task.config.get("metadata") or {}
+    return int(metadata.get("langgraph_step", 0))
 
 
 def is_observable(task: Any) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 
 import langchain.agents
 import langchain.agents.factory
-from agents import Spans
 from biased_graph import gate
 from langchain.agents.middleware.types import AgentMiddleware
 from langchain_core.callbacks import BaseCallbackManager
@@ -22,6 +21,7 @@ from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor 
 from opentelemetry.instrumentation.langchain import LangchainInstrumentor as Traceloop
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import Sampler
+from sample_agents import Spans
 
 from twinspan.instrumentation import TwinspanInstrumentor
 from twinspan.instrumentation import conventions as c

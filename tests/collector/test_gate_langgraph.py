@@ -8,7 +8,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from agents import Spans, instrumented
 from biased_graph import GENDER, TEXT, State, gate, says
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
@@ -16,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, RetryPolicy, Send, StreamWriter, interrupt
+from sample_agents import Spans, instrumented
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.errors import BiasHalt
@@ -138,6 +138,7 @@ def test_a_probe_does_not_take_a_persons_answer_from_the_node(way: str) -> None:
     spans = Spans()
     settings: dict[str, Any] = {"axes": [GENDER], "nodes": ["*"]}
     with instrumented(gate(spans, **settings), **settings):
+        result: Any = None
         inputs: list[Any] = [{"text": TEXT}, Command(resume="yes")]
         for given in inputs:
             if way == "invoke":

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import pytest
-from agents import Spans
 from biased_graph import GENDER, decisions
 from langgraph.pregel import Pregel
 from langgraph.pregel._runner import PregelRunner
@@ -18,6 +17,7 @@ from model_programs import PROGRAMS, Program, arun, run
 from opentelemetry import context as otel_context
 from opentelemetry.sdk.trace import ReadableSpan
 from other_instrumentations import EACH, OTHERS, SCOPES, World, beside, nothing_logged
+from sample_agents import Spans
 from shared_data import shared
 
 from twinspan.instrumentation import TwinspanInstrumentor

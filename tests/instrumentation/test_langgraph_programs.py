@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from agents import SpansOnly, instrumented
 from langgraph_programs import PROGRAMS, Edges, built
+from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
 

@@ -334,7 +334,7 @@ def test_a_database_without_spans(tmp_path: Path) -> None:
     """No table, or no database at all."""
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
         connection.execute("CREATE TABLE other (a INTEGER)")
-    assert "table spans" in _refused(tmp_path / "x.duckdb")
+    assert "one table of spans and has none" in _refused(tmp_path / "x.duckdb")
     (tmp_path / "y.db").write_text("hello, this is no database at all")
     _refused(tmp_path / "y.db")
 

@@ -158,10 +158,41 @@ def test_a_lost_probe_makes_the_run_incomplete(tmp_path: Path) -> None:
     assert (found.verdict, found.mismatches) == ("incomplete", ())
 
 
-def test_a_duplicated_span_counts_once(tmp_path: Path) -> None:
-    """As a retried export would leave it."""
+def test_a_duplicated_span_counts_once_and_is_named(tmp_path: Path) -> None:
+    """As a retried export would leave it: nothing is wrong, and it is told."""
     found = tampered(tmp_path, lambda table: pa.concat_tables([table, table.slice(0, 1)]))
     assert found.verdict == "verified"
+    (note,) = found.notes
+    assert note.endswith("is recorded 2 times and counts once")
+
+
+def test_a_copy_that_says_something_else_is_named(tmp_path: Path) -> None:
+    """Of two spans under one id at most one is the recorded one."""
+
+    def change(table: pa.Table) -> pa.Table:
+        row = table["span_type"].to_pylist().index("node")
+        copy = table.slice(row, 1)
+        return pa.concat_tables([table, column(copy, "node_outcome", ["altered"])])
+
+    found = tampered(tmp_path, change)
+    assert found.verdict == "mismatch"
+    assert ("span", "2 that differ", "one") in {
+        (each.what, each.recorded, each.recomputed) for each in found.mismatches
+    }
+
+
+def test_a_truncated_run_names_what_is_missing(tmp_path: Path) -> None:
+    """The end of a run is gone, with its root, and pieces in the middle."""
+
+    def change(table: pa.Table) -> pa.Table:
+        seqs = table["audit_seq"].to_pylist()
+        kept = set(range(50)) - {3, 4, 7}
+        return table.take([row for row, seq in enumerate(seqs) if seq in kept])
+
+    found = tampered(tmp_path, change)
+    assert found.verdict == "incomplete"
+    assert found.reasons[0].startswith("the root span is missing; 3 of 50 spans are missing")
+    assert found.reasons[1] == "the numbers that are missing: 3-4, 7"
 
 
 def test_the_command_ends_with_1_where_something_does_not_fit(honest: Path, tmp_path: Path) -> None:

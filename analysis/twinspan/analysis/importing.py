@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from twinspan.analysis.connecting import SMALL_MEGABYTES
 from twinspan.analysis.dialects import Problem
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.store import Store, open_store
@@ -87,7 +88,7 @@ def import_spans(
     folder = Path(out)
     if folder.resolve() == Path(source).resolve():
         raise ConfigurationError(f"{str(out)!r} is the source itself; name another folder")
-    with open_store(source) as store:
+    with open_store(source, megabytes=SMALL_MEGABYTES) as store:
         known = _know(store, folder)
         writer = _Writer(folder, outcomes, progress or (lambda _: None))
         try:
@@ -110,7 +111,7 @@ def _know(store: Store, folder: Path) -> int:
     ids = SPAN_SCHEMA.empty_table().select(["trace_id", "span_id"])
     if folder.exists():
         try:
-            with open_store(folder) as there:
+            with open_store(folder, megabytes=SMALL_MEGABYTES) as there:
                 ids = there.arrow("SELECT trace_id, span_id FROM spans").read_all()
         except NoSpans:
             pass

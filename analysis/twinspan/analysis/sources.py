@@ -92,12 +92,17 @@ def _look_into_file(path: Path, scratch: Path, found: Found) -> None:
 def _look_into_folder(folder: Path, scratch: Path, found: Found) -> None:
     # Journals first: one that goes away while we look has its spans in a part by then.
     _convert_journals(folder, scratch, found)
-    parts = sorted(folder.rglob(f"*{PARQUET_SUFFIX}"))
+    parts = sorted(path for path in folder.rglob(f"*{PARQUET_SUFFIX}") if _is_shown(path, folder))
     found.parquet.extend(parts)
     unfinished = sum(1 for _ in folder.rglob(f".*{UNFINISHED_SUFFIX}"))
     found.problems.count(folder.name, UNFINISHED, unfinished)
     if not found.parquet:
         _convert_folder(folder, scratch, found)
+
+
+def _is_shown(path: Path, folder: Path) -> bool:
+    """Whether neither a file nor a folder around it is hidden: what is being removed is."""
+    return not any(name.startswith(".") for name in path.relative_to(folder).parts)
 
 
 def _convert_journals(folder: Path, scratch: Path, found: Found) -> None:

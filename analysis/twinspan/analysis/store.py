@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
@@ -13,13 +14,22 @@ import duckdb
 import pyarrow as pa
 
 from twinspan.analysis import locked_sql
-from twinspan.analysis.dialects import Problem
+from twinspan.analysis.connecting import connect, memory_megabytes
+from twinspan.analysis.dialects import Problem, RowSink
 from twinspan.analysis.dialects.interpretation import interpret
+from twinspan.analysis.dialects.span_tables import holds_spans, is_foreign_table, read_table
 from twinspan.analysis.outcomes import OutcomeRule
+from twinspan.analysis.schema_versions import (
+    NEWER,
+    first_layout_as_present,
+    is_first_layout,
+    is_newer,
+)
 from twinspan.analysis.sources import KNOWN_FORMS, Found, damaged, find
 from twinspan.analysis.tables import Table
 from twinspan.analysis.views import Views
-from twinspan.collector.schema import SPAN_SCHEMA
+from twinspan.collector.schema import SCHEMA_VERSION_KEY, SPAN_SCHEMA
+from twinspan.instrumentation.conventions import SCHEMA_VERSION_VALUE
 from twinspan.instrumentation.errors import NoSpans, SourceError
 
 SMALL_FILE_BYTES: Final = 256 * 1024
@@ -27,6 +37,23 @@ SMALL_FILE_BYTES: Final = 256 * 1024
 
 REPEATED: Final = "a span that was recorded twice was counted once"
 NAMELESS: Final = "a row without trace or span id was left out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """A span that is recorded more than once.
+
+    Attributes:
+        span_id: its id, 16 hex digits.
+        run_id: its run, if it has one.
+        copies: how often it is recorded.
+        alike: whether all copies say the same; what differs was altered.
+    """
+
+    span_id: str
+    run_id: str | None
+    copies: int
+    alike: bool
 
 
 class Store:
@@ -111,19 +138,42 @@ class Store:
         self._connection.execute("DELETE FROM given_reference")
         self._connection.execute("INSERT INTO given_reference VALUES (?)", [reference])
 
+    def repeated(self) -> tuple[Repeated, ...]:
+        """Spans that are recorded more than once, in the order of their ids."""
+        there = self.table("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'repeated'")
+        if there.rows == ((0,),):
+            return ()
+        return tuple(
+            Repeated(
+                span_id=str(span_id),
+                run_id=None if run_id is None else str(run_id),
+                copies=int(str(copies)),
+                alike=kinds == 1,
+            )
+            for span_id, run_id, copies, kinds in self.table(
+                "SELECT span_id, run_id, copies, kinds FROM repeated ORDER BY trace_id, span_id"
+            ).rows
+        )
+
     def run_ids(self) -> list[str]:
         """All runs, in the order of their beginning."""
         rows = self.table("SELECT run_id FROM runs ORDER BY start_unix_nano, run_id").rows
         return [str(row[0]) for row in rows]
 
 
-def open_store(source: str | os.PathLike[str], *, outcomes: Sequence[OutcomeRule] = ()) -> Store:
+def open_store(
+    source: str | os.PathLike[str],
+    *,
+    outcomes: Sequence[OutcomeRule] = (),
+    megabytes: int | None = None,
+) -> Store:
     """Open spans, wherever they are.
 
     Args:
         source: a folder of recorded Parquet, one Parquet file, a file or folder of OTLP JSON
             lines or FairMedAgent trajectories, packed or not, or a DuckDB file.
         outcomes: outcome rules in force instead of those recorded with the runs.
+        megabytes: most memory that a question takes; half of the machine's, at most 8 GB, if None.
 
     Raises:
         SourceError: if there is no such place, or it is damaged or something else.
@@ -134,9 +184,9 @@ def open_store(source: str | os.PathLike[str], *, outcomes: Sequence[OutcomeRule
         read = Path(scratch.name) / "read"
         read.mkdir()
         found = find(Path(source), read)
-        connection = _connect(Path(scratch.name))
+        connection = connect(Path(scratch.name), megabytes or memory_megabytes())
         try:
-            _load(connection, found)
+            _load(connection, found, read)
             interpret(connection, _columns(connection), read, found.source, found.problems)
             views = Views(connection, _columns(connection))
             views.make("spans")
@@ -159,35 +209,13 @@ def open_store(source: str | os.PathLike[str], *, outcomes: Sequence[OutcomeRule
         raise
 
 
-def _connect(scratch: Path) -> duckdb.DuckDBPyConnection:
-    settings: Mapping[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "python_enable_replacements": False,
-        "memory_limit": f"{_memory_megabytes()}MB",
-        "temp_directory": str(scratch / "spill"),
-    }
-    connection = duckdb.connect(config=dict(settings))
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET parquet_metadata_cache = true")
-    return connection
-
-
-def _memory_megabytes() -> int:
-    """Half of the machine's memory, between 512 MB and 8 GB."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 1024
-    return max(512, min(8192, total // 2**21))
-
-
-def _load(connection: duckdb.DuckDBPyConnection, found: Found) -> None:
+def _load(connection: duckdb.DuckDBPyConnection, found: Found, scratch: Path) -> None:
     """Make the relation `recorded`: every span once."""
     if found.database is not None:
         _load_database(connection, found.database)
     else:
         _load_parquet(connection, found)
+    _adopt(connection, found, scratch)
     _check_rows(connection, found)
 
 
@@ -195,7 +223,7 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, found: Found) -> None:
     paths = "[" + ", ".join(_quoted(str(path)) for path in found.parquet) + "]"
     try:
         union = str(_schemas_differ(connection, paths)).lower()
-        relation = f"read_parquet({paths}, union_by_name = {union}, hive_partitioning = false)"
+        relation = _present(connection, found, paths, union)
         bytes_each = sum(path.stat().st_size for path in found.parquet) / len(found.parquet)
         kept = len(found.parquet) > 1 and bytes_each < SMALL_FILE_BYTES
         kind = "TABLE" if kept else "VIEW"
@@ -204,6 +232,40 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, found: Found) -> None:
         raise damaged(found.parquet) or SourceError(
             f"{found.source!r} cannot be read ({_first_line(error)}); name {KNOWN_FORMS}"
         ) from error
+
+
+def _present(connection: duckdb.DuckDBPyConnection, found: Found, paths: str, union: str) -> str:
+    """All files as one relation in the present names, whatever version each of them has."""
+    versions = dict(
+        connection.execute(
+            f"SELECT file_name, decode(value) FROM parquet_kv_metadata({paths}) "
+            "WHERE key = encode(?)",
+            [SCHEMA_VERSION_KEY],
+        ).fetchall()
+    )
+    older: list[str] = []
+    for path in found.parquet if set(versions.values()) != {SCHEMA_VERSION_VALUE} else ():
+        version = versions.get(str(path))
+        if is_newer(version):
+            told = NEWER.format(version=version, ours=SCHEMA_VERSION_VALUE)
+            found.problems.count(path.name, told)
+        elif version in (None, "0") and is_first_layout(version, _columns_of(connection, path)):
+            older.append(_quoted(str(path)))
+    options = "union_by_name = {union}, hive_partitioning = false"
+    if not older:
+        return f"read_parquet({paths}, {options.format(union=union)})"
+    first = f"read_parquet([{', '.join(older)}], {options.format(union='true')})"
+    columns = [name for name, _ in _described(connection, first)]
+    relation = f"SELECT {first_layout_as_present(columns)} FROM {first}"
+    others = [_quoted(str(p)) for p in found.parquet if _quoted(str(p)) not in set(older)]
+    if others:
+        rest = f"read_parquet([{', '.join(others)}], {options.format(union='true')})"
+        relation = f"{relation} UNION ALL BY NAME FROM {rest}"
+    return f"({relation})"
+
+
+def _columns_of(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+    return [name for name, _ in _described(connection, f"read_parquet([{_quoted(str(path))}])")]
 
 
 def _schemas_differ(connection: duckdb.DuckDBPyConnection, paths: str) -> bool:
@@ -218,13 +280,60 @@ def _schemas_differ(connection: duckdb.DuckDBPyConnection, paths: str) -> bool:
 def _load_database(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     try:
         connection.execute(f"ATTACH {_quoted(str(path))} AS source (READ_ONLY)")
-        connection.execute("CREATE TABLE loaded AS FROM source.spans")
+        table = _table_of_spans(connection, path)
+        connection.execute(f"CREATE TABLE loaded AS FROM source.{table}")
         connection.execute("DETACH source")
     except duckdb.Error as error:
         raise SourceError(
             f"{str(path)!r} cannot be read ({_first_line(error)}); "
-            "it is to be a DuckDB file with a table spans"
+            "it is to be a DuckDB file with a table of spans"
         ) from error
+
+
+def _table_of_spans(connection: duckdb.DuckDBPyConnection, path: Path) -> str:
+    """The table or view of an attached database that holds spans: `spans`, else the only one."""
+    columns: dict[str, dict[str, str]] = {}
+    for schema, table, name, kind in connection.execute(
+        "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE database_name = 'source' AND NOT internal"
+    ).fetchall():
+        columns.setdefault(f"{_named(schema)}.{_named(table)}", {})[name] = kind
+    holding = [table for table, present in columns.items() if holds_spans(present)]
+    for preferred in ("spans", "otel_traces"):
+        named = [table for table in holding if table.endswith(f".{_named(preferred)}")]
+        holding = named or holding
+    if len(holding) != 1:
+        told = ", ".join(sorted(holding)) or "none"
+        raise SourceError(
+            f"{str(path)!r} is to have one table of spans and has {told}; "
+            "name the right one spans, or make a view of that name"
+        )
+    return holding[0]
+
+
+def _adopt(connection: duckdb.DuckDBPyConnection, found: Found, scratch: Path) -> None:
+    """Turn a relation of somebody else's layout into rows of ours."""
+    present = dict(_described(connection, "loaded"))
+    if not is_foreign_table(present):
+        return
+    folder = scratch / "adopted"
+    folder.mkdir()
+    sink = RowSink(folder)
+    try:
+        read_table(connection, "loaded", present, sink, found.problems, found.source)
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise SourceError(
+            f"{found.source!r} cannot be read ({_first_line(error)}); name {KNOWN_FORMS}"
+        ) from error
+    ((is_view,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_views() WHERE view_name = 'loaded'"
+    ).fetchall()
+    connection.execute(f"DROP {'VIEW' if is_view else 'TABLE'} loaded")
+    if not sink.rows:
+        raise NoSpans(found.source, hint=f"name {KNOWN_FORMS}")
+    found.parquet[:] = sorted(folder.glob("*.parquet"))
+    paths = ", ".join(_quoted(str(path)) for path in found.parquet)
+    connection.execute(f"CREATE VIEW loaded AS FROM read_parquet([{paths}])")
 
 
 def _check_rows(connection: duckdb.DuckDBPyConnection, found: Found) -> None:
@@ -247,11 +356,25 @@ def _check_rows(connection: duckdb.DuckDBPyConnection, found: Found) -> None:
     found.problems.count(found.source, REPEATED, max(0, named - distinct))
     once = total == named == distinct
     if not once:
+        _note_repeated(connection)
         connection.execute(
             "CREATE TABLE once AS FROM loaded WHERE trace_id IS NOT NULL AND span_id IS NOT NULL "
             "QUALIFY row_number() OVER (PARTITION BY trace_id, span_id) = 1"
         )
     connection.execute(f"CREATE VIEW recorded AS FROM {'loaded' if once else 'once'}")
+
+
+def _note_repeated(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep which spans are there more than once, and whether all copies say the same."""
+    columns = dict(_described(connection, "loaded"))
+    run = "any_value(run_id)" if "run_id" in columns else "NULL::VARCHAR"
+    connection.execute(
+        "CREATE TABLE repeated AS "
+        f"SELECT trace_id, span_id, {run} AS run_id, count(*) AS copies, "
+        "count(DISTINCT hash(loaded)) AS kinds FROM loaded "
+        "WHERE trace_id IS NOT NULL AND span_id IS NOT NULL "
+        "GROUP BY trace_id, span_id HAVING count(*) > 1"
+    )
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, counts: str) -> tuple[int, ...]:
@@ -260,7 +383,7 @@ def _counted(connection: duckdb.DuckDBPyConnection, counts: str) -> tuple[int, .
 
 def _described(connection: duckdb.DuckDBPyConnection, relation: str) -> list[tuple[str, str]]:
     """Names and types of a relation's columns."""
-    rows = connection.execute(f"DESCRIBE {relation}").fetchall()
+    rows = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
     return [(str(row[0]), str(row[1])) for row in rows]
 
 

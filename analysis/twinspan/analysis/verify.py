@@ -53,6 +53,7 @@ class Verification:
         checked: numbers that were recomputed.
         mismatches: those that do not fit.
         reasons: why it is incomplete.
+        notes: what is odd and changes nothing: a span that is recorded twice, alike.
     """
 
     run_id: str
@@ -60,6 +61,7 @@ class Verification:
     checked: int
     mismatches: tuple[Mismatch, ...]
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def verify(store: Store, run_id: str | None = None) -> list[Verification]:
@@ -80,10 +82,11 @@ def verify(store: Store, run_id: str | None = None) -> list[Verification]:
             by_run[broken.run_id].note(
                 f"decision {broken.audit_seq}", c.AUDIT_HASH, "recorded", broken.reason
             )
+    notes = _note_repeated(store, by_run)
     holes = _holes(store)
     known = [*by_run, *(each for each in holes if each not in by_run)]
     return [
-        _verification(each, by_run.get(each, _Findings()), holes.get(each, ()))
+        _verification(each, by_run.get(each, _Findings()), holes.get(each, ()), notes.get(each, ()))
         for each in known
         if run_id is None or each == run_id
     ]
@@ -113,15 +116,59 @@ def _equal(recorded: object, recomputed: object) -> bool:
     return recorded == recomputed
 
 
+def _note_repeated(
+    store: Store, by_run: Mapping[str, _Findings]
+) -> dict[str | None, tuple[str, ...]]:
+    """Spans that are there twice: copies that differ do not fit, equal ones are only told."""
+    notes: dict[str | None, tuple[str, ...]] = {}
+    for span in store.repeated():
+        findings = by_run.get(str(span.run_id))
+        if not span.alike and findings is not None:
+            findings.note(span.span_id, "span", f"{span.copies} that differ", "one")
+        told = f"span {span.span_id} is recorded {span.copies} times"
+        notes[span.run_id] = (*notes.get(span.run_id, ()), f"{told} and counts once")
+    return notes
+
+
+_GAPS = """
+WITH numbered AS (
+    SELECT run_id, audit_writer, audit_seq,
+           lag(audit_seq, 1, -1) OVER (
+               PARTITION BY run_id, audit_writer ORDER BY audit_seq) AS before
+    FROM spans
+    WHERE audit_seq IS NOT NULL AND list_contains(?, run_id)
+)
+SELECT run_id, string_agg(
+           CASE WHEN audit_seq = before + 2 THEN (before + 1)::VARCHAR
+                ELSE (before + 1) || '-' || (audit_seq - 1) END, ', ' ORDER BY audit_seq)
+FROM numbered
+WHERE audit_seq > before + 1
+GROUP BY run_id
+"""
+"""Numbers between spans that are there: which ones are missing."""
+
+
 def _holes(store: Store) -> dict[str, tuple[str, ...]]:
     rows = store.table("SELECT run_id, completeness, incomplete_reason FROM runs").rows
+    broken = [str(run) for run, state, _ in rows if state != "complete"]
+    gaps = {run: told for run, told in store.table(_GAPS, [broken]).rows} if broken else {}
     return {
-        str(run): () if state == "complete" else (str(reason or "incomplete"),)
+        str(run): () if state == "complete" else _reasons(reason, gaps.get(run))
         for run, state, reason in rows
     }
 
 
-def _verification(run_id: str, findings: _Findings, reasons: tuple[str, ...]) -> Verification:
+def _reasons(reason: object, gaps: object) -> tuple[str, ...]:
+    told = (str(reason or "incomplete"),)
+    return told if gaps is None else (*told, f"the numbers that are missing: {gaps}")
+
+
+def _verification(
+    run_id: str,
+    findings: _Findings,
+    reasons: tuple[str, ...],
+    notes: tuple[str, ...],
+) -> Verification:
     verdict: Verdict = "verified"
     if reasons:
         verdict = "incomplete"
@@ -133,6 +180,7 @@ def _verification(run_id: str, findings: _Findings, reasons: tuple[str, ...]) ->
         checked=findings.checked,
         mismatches=tuple(findings.mismatches),
         reasons=reasons,
+        notes=notes,
     )
 
 

@@ -26,6 +26,7 @@
     ├── AuditStopped                        an audited agent fails every run
     ├── SideEffectBlocked (RuntimeError)    a probe tried to run a tool that is not marked safe
     ├── RecordError                         spans cannot be written
+    │   └── NotSent                         a server did not take them
     ├── SourceError                         spans cannot be read
     │   └── NoSpans                         a readable place that holds none
     ├── QueryError                          a user's SQL was refused or failed
@@ -342,6 +343,22 @@ class SideEffectBlocked(TwinspanError, RuntimeError):
 
 class RecordError(TwinspanError):
     """Spans cannot be written where they were to go."""
+
+
+class NotSent(RecordError):
+    """Spans did not reach the server that they were sent to.
+
+    >>> NotSent("http://localhost:4318/v1/traces", cause="connection refused").args[0]
+    'spans were not taken by http://localhost:4318/v1/traces (connection refused); start ...'
+    """
+
+    def __init__(self, server: str, *, cause: str) -> None:
+        self.server = server
+        self.cause = cause
+        super().__init__(
+            f"spans were not taken by {server} ({cause}); start the server, or name its "
+            "OTLP/HTTP address with --endpoint"
+        )
 
 
 class SourceError(TwinspanError):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-
 import click
 
 from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
 from twinspan.analysis.cli.output import format_option, note, print_table
+from twinspan.analysis.cli.progress import counted_spans
 from twinspan.analysis.importing import Imported, import_spans
 from twinspan.analysis.tables import Table
 
@@ -33,7 +30,7 @@ def import_command(
     """
     outcomes = given_rules(rules_file, rules)
     done: list[Imported] = []
-    with _progress() as tell:
+    with counted_spans("written") as tell:
         for source in sources:
             done.append(import_spans(source, out, outcomes=outcomes, progress=tell))
     for imported in done:
@@ -46,18 +43,3 @@ def import_command(
         ),
         form,
     )
-
-
-@contextmanager
-def _progress() -> Generator[Callable[[int], None]]:
-    """A counter of spans on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} spans written"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("import", total=None)
-        yield lambda spans: bar.advance(task, spans)

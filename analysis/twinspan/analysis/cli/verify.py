@@ -42,7 +42,7 @@ def _table(found: list[Verification]) -> Table:
     for each in found:
         head = (each.run_id, each.verdict, each.checked)
         told = [(m.span_id, m.what, m.recorded, m.recomputed) for m in each.mismatches]
-        told += [("", reason, "", "") for reason in each.reasons]
+        told += [("", reason, "", "") for reason in (*each.reasons, *each.notes)]
         rows += [(*head, *item) for item in told or [("", "", "", "")]]
     columns = ("run_id", "verdict", "checked", "span_id", "what", "recorded", "recomputed")
     return Table(columns=columns, rows=tuple(rows))

@@ -26,6 +26,7 @@ SELECT start_time AS "Timestamp",
          'Attributes': [text_map(event.attributes) FOR event IN events]} AS "Events",
        {'TraceId': [link.trace_id FOR link IN links],
          'SpanId': [link.span_id FOR link IN links],
+         'TraceState': ['' FOR link IN links],
          'Attributes': [map_concat(text_map(link.attributes),
                                    map_from_entries([entry FOR entry IN [
                                        ('twinspan.link.relation', link.relation),

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 WORKERS ?= auto
 
-.PHONY: demo test check lint types layers clean
+.PHONY: demo test check lint types layers jaeger clean
 
 demo: $(VENV)/.runtime ## run the built-in example, end to end
 	$(BIN)/twinspan demo --out demo-spans
@@ -27,6 +27,9 @@ types: $(VENV)/.dev
 
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
+
+jaeger: $(VENV)/.dev ## build a Jaeger for the tests against a real one, once (needs Go)
+	$(BIN)/python tests/jaeger_server.py
 
 clean: ## remove everything that these commands made
 	rm -rf $(VENV) demo-spans .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -111,7 +111,8 @@ class World:
         return [
             span.name
             for span in self.spans.ended
-            if not span.status.is_ok or c.ERROR_TYPE in (span.attributes or {})
+            if c.SPAN_TYPE in (span.attributes or {})
+            and (not span.status.is_ok or c.ERROR_TYPE in (span.attributes or {}))
         ]
 
     def foreign(self) -> list[ReadableSpan]:

@@ -155,7 +155,7 @@ class Spans(SpanProcessor):
     def of(self, span_type: str) -> list[dict[str, Any]]:
         """Attributes of the spans of one type, in the order in which they ended."""
         read = [dict(span.attributes or {}) for span in self.ended]
-        return [attributes for attributes in read if attributes[c.SPAN_TYPE] == span_type]
+        return [attributes for attributes in read if attributes.get(c.SPAN_TYPE) == span_type]
 
     def edges(self) -> set[tuple[str, str]]:
         """The observed edges."""

@@ -379,6 +379,32 @@ def test_copies_never_add_a_call(times: list[tuple[int, int]], dialects: int) ->
     assert len(set(same(told).values())) == len(times)
 
 
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), max_size=7), st.data())
+def test_as_many_spans_as_can_be_are_taken_for_one(
+    times: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Against all ways of pairing two dialects up: none makes fewer things of them."""
+
+    def told(rank: int, times: list[tuple[int, int]]) -> list[Interval]:
+        return [
+            Interval(span_id=f"{rank}/{n}", rank=rank, start=start, end=start + length)
+            for n, (start, length) in enumerate(times)
+        ]
+
+    some = data.draw(st.permutations(times)) if times else times
+    first, second = told(0, times), told(1, [(s + 1, n) for s, n in some[: len(some) // 2 + 1]])
+
+    def most(left: list[Interval], free: frozenset[str]) -> int:
+        if not left:
+            return 0
+        head, *rest = left
+        ways = [o for o in first if o.span_id in free and o.may_be(head)]
+        return max([most(rest, free), *(1 + most(rest, free - {o.span_id}) for o in ways)])
+
+    pairs = most(second, frozenset(each.span_id for each in first))
+    assert len(set(same([*first, *second]).values())) == len(first) + len(second) - pairs
+
+
 def _own_line(program: Program) -> str:
     """A node of ours in the same trace."""
     (span,) = ended_spans({c.NODE_ID: "team/a", c.NODE_TASK_ID: "1"})

@@ -7,7 +7,7 @@ is told where it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from opentelemetry import trace
@@ -17,6 +17,7 @@ from opentelemetry.util.types import AttributeValue
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.current import our_span
+from twinspan.instrumentation.model_calls import is_model_call, without_content
 from twinspan.instrumentation.safety import Failures
 
 STAMPED: Final = (
@@ -26,9 +27,13 @@ STAMPED: Final = (
     c.PROBE_SET_ID,
     c.PROBE_AXIS,
     c.PROBE_ARM,
+    c.PROBE_POSITION,
     c.INTERVENTION_ID,
 )
 """Attributes that are set on spans of others."""
+
+MOST_OPEN: Final = 10_000
+"""Stamped spans that are remembered until they end; beyond it the oldest is forgotten."""
 
 Stamp = Mapping[str, AttributeValue]
 
@@ -37,10 +42,15 @@ class StampingProcessor(SpanProcessor):
     """Stamps the spans of the application's provider as they start.
 
     A processor cannot be taken off a provider, so it is switched off instead.
+
+    Args:
+        on_model_call: told of every model call that ends inside a run, without its content.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_model_call: Callable[[ReadableSpan], None]) -> None:
         self._on = True
+        self._on_model_call = on_model_call
+        self._open: dict[int, Stamp] = {}
         self.failures = Failures()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -51,19 +61,45 @@ class StampingProcessor(SpanProcessor):
             stamp = _stamp(parent_context)
             if stamp:
                 span.set_attributes(stamp)
+                self._remember(span, stamp)
         except Exception as error:
             self.failures.note("stamping a span", error)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Hand on a model call that ends inside a run."""
+        stamp = self._open.pop(_id(span), None)
+        if stamp is None or not self._on:
+            return
+        try:
+            if is_model_call(span.attributes or {}):
+                self._on_model_call(without_content(span, stamp))
+        except Exception as error:
+            self.failures.note("recording a model call", error)
 
     def shutdown(self) -> None:
         """Stamp nothing any more."""
         self._on = False
+        self._open.clear()
+
+    def _remember(self, span: ReadableSpan, stamp: Stamp) -> None:
+        # A span with many attributes loses its oldest, the stamp, before it ends.
+        if len(self._open) >= MOST_OPEN:
+            # It never ended, as spans of abandoned streams do.
+            self._open.pop(next(iter(self._open)), None)
+        self._open[_id(span)] = stamp
 
 
-def stamp_spans_of(provider: TracerProvider) -> StampingProcessor:
+def stamp_spans_of(
+    provider: TracerProvider, on_model_call: Callable[[ReadableSpan], None]
+) -> StampingProcessor:
     """Stamp every span that a provider starts from now on."""
-    processor = StampingProcessor()
+    processor = StampingProcessor(on_model_call)
     provider.add_span_processor(processor)
     return processor
+
+
+def _id(span: ReadableSpan) -> int:
+    return 0 if span.context is None else span.context.span_id
 
 
 def is_ours(span: ReadableSpan) -> bool:

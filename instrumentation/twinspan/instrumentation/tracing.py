@@ -23,7 +23,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import (
     DEFAULT_ON,
     AlwaysRecordSampler,
@@ -156,12 +156,13 @@ class Telemetry:
         app = _usable(app_provider)
         self._provider = _PrivateProvider(app)
         self._provider.add_span_processor(_AttributesAtStart())
+        self._ours = tuple(processors)
         for processor in processors:
             self._provider.add_span_processor(processor)
         self.forwarding: ForwardingProcessor | None = None
         self.stamping: StampingProcessor | None = None
         if app is not None:
-            self.stamping = stamp_spans_of(app)
+            self.stamping = stamp_spans_of(app, self._record)
             self.forwarding = ForwardingProcessor(app._active_span_processor)  # pyright: ignore[reportPrivateUsage]
             self._provider.add_span_processor(self.forwarding)
         self.tracer = self._provider.get_tracer(conventions.SCOPE, version("twinspan"))
@@ -175,6 +176,11 @@ class Telemetry:
     def flush(self, timeout_millis: int = FLUSH_AT_RUN_END_MILLIS) -> bool:
         """Wait, for a bounded time, until the application's processors have seen our spans."""
         return self.forwarding is None or self.forwarding.force_flush(timeout_millis)
+
+    def _record(self, span: ReadableSpan) -> None:
+        """Give our processors a span that is not ours."""
+        for processor in self._ours:
+            processor.on_end(span)
 
     def stop_stamping(self) -> None:
         """Leave the application's own spans alone from now on."""

@@ -41,6 +41,7 @@ class ForeignSpan:
         span_type: set on spans of our own.
         run_id: set on spans of our own, and on those that we stamped; so is `task_id`.
         node_id: set on spans of our own.
+        probe: the probe that a span of our own is, or one that we stamped is in.
     """
 
     trace_id: str
@@ -58,6 +59,7 @@ class ForeignSpan:
     run_id: str | None = None
     task_id: str | None = None
     node_id: str | None = None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

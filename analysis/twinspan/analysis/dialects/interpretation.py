@@ -124,6 +124,8 @@ _FACTS: Final = (
     "run_id",
     "node_task_id",
     "node_id",
+    "probe_set_id",
+    "probe_position",
 )
 
 _IS_FOREIGN: Final = """span_type IS NULL AND (
@@ -312,6 +314,7 @@ def _told(row: Sequence[Any], source: str, problems: Problems) -> Told:
         run_id=facts["run_id"],
         task_id=facts["node_task_id"],
         node_id=facts["node_id"],
+        probe=_probe(facts["probe_set_id"], facts["probe_position"]),
     )
     if rest is None:
         return Told(span=span)
@@ -324,6 +327,10 @@ def _told(row: Sequence[Any], source: str, problems: Problems) -> Told:
     reading = _reading(span, attributes)
     problems.count(source, GARBLED, reading.garbled if reading else 0)
     return Told(span=span, reading=reading)
+
+
+def _probe(set_id: str | None, position: int | None) -> str | None:
+    return None if set_id is None else f"{set_id}/{position}"
 
 
 def _reading(span: ForeignSpan, attributes: Attributes) -> Reading | None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 _NEIGHBOURS: Final = 64
 """Spans on either side in time that are looked at: cost stays linear."""
+
+_LOOKED_AT: Final = 2_000
+"""Places that are looked at for one span before it is left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,8 @@ class Interval:
 def same(told: Sequence[Interval]) -> dict[str, str]:
     """For each span id the one that stands for the same thing, of the lowest rank that has it.
 
-    A span is taken for the nearest in time that no other span of its dialect was taken for: two
-    things side by side stay two.
+    No two spans of a dialect are taken for the same one: two things side by side stay two. As
+    many as can be are taken for one, each for the nearest in time as far as that goes.
 
     >>> def span(name, rank, start, end):
     ...     return Interval(span_id=name, rank=rank, start=start, end=end)
@@ -72,14 +76,59 @@ def _pairs(
 ) -> list[tuple[Interval, Interval | None]]:
     """The spans of one dialect, each with what it was told as before."""
     starts = [each.start for each in kept]
-    taken: set[int] = set()
-    found: list[tuple[Interval, Interval | None]] = []
-    for each in told:
-        place = bisect_left(starts, each.start)
-        near = range(max(0, place - _NEIGHBOURS), min(len(kept), place + _NEIGHBOURS))
-        free = [i for i in near if i not in taken and kept[i].may_be(each)]
-        best = min(free, key=lambda i: abs(starts[i] - each.start), default=None)
-        if best is not None:
-            taken.add(best)
-        found.append((each, None if best is None else kept[best]))
-    return found
+    matching = _Matching([_near(each, kept, starts) for each in told])
+    found = matching.found()
+    return [
+        (each, kept[found[number]] if number in found else None) for number, each in enumerate(told)
+    ]
+
+
+def _near(each: Interval, kept: Sequence[Interval], starts: Sequence[int]) -> list[int]:
+    """Places in `kept` of what a span may be, the nearest in time first."""
+    place = bisect_left(starts, each.start)
+    near = range(max(0, place - _NEIGHBOURS), min(len(kept), place + _NEIGHBOURS))
+    may_be = [other for other in near if kept[other].may_be(each)]
+    return sorted(may_be, key=lambda other: abs(starts[other] - each.start))
+
+
+class _Matching:
+    """A largest matching by augmenting paths (Berge 1957): who has no choice is asked for none.
+
+    Args:
+        wishes: for each span the places that it may have, the best first.
+    """
+
+    def __init__(self, wishes: Sequence[Sequence[int]]) -> None:
+        self._wishes = wishes
+        self._owner: dict[int, int] = {}
+        self._place: dict[int, int] = {}
+
+    def found(self) -> dict[int, int]:
+        """The place of each span that has one."""
+        for number in range(len(self._wishes)):
+            self._settle(number)
+        return self._place
+
+    def _settle(self, number: int) -> None:
+        """Give a span a place; those in its way move on to other places of theirs."""
+        came_from: dict[int, int] = {}
+        waiting = deque([number])
+        while waiting and len(came_from) < _LOOKED_AT:
+            asking = waiting.popleft()
+            for place in self._wishes[asking]:
+                if place in came_from:
+                    continue
+                came_from[place] = asking
+                if place not in self._owner:
+                    self._move_up(place, came_from)
+                    return
+                waiting.append(self._owner[place])
+
+    def _move_up(self, free: int, came_from: dict[int, int]) -> None:
+        """Everybody on the way takes the next place, from the free one backwards."""
+        place: int | None = free
+        while place is not None:
+            mover = came_from[place]
+            left = self._place.get(mover)
+            self._owner[place], self._place[mover] = mover, place
+            place = left

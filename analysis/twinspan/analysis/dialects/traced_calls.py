@@ -15,12 +15,17 @@ from twinspan.analysis.dialects.steps import Steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCall:
-    """One call of a model as one dialect tells it, in its run and execution where known."""
+    """One call of a model as one dialect tells it, in its run and execution where known.
+
+    Attributes:
+        probe: the probe that it is in, '' for a call that is in none, None where unknown.
+    """
 
     told: Told
     reading: Reading
     run_id: str | None
     task_id: str | None
+    probe: str | None
 
     @property
     def interval(self) -> Interval:
@@ -31,7 +36,7 @@ class TracedCall:
             rank=rank_of(self.reading),
             start=span.start,
             end=span.end,
-            place=(self.run_id, self.task_id),
+            place=(self.run_id, self.task_id, self.probe),
         )
 
 
@@ -76,9 +81,11 @@ class TracedCalls:
         root = self._runs.root_of(told)
         run_id = next((each.span.run_id for each in around if each.span.run_id), None)
         task_id = next((each.span.task_id for each in around if each.span.task_id), None)
+        probe = next((each.span.probe for each in around if each.span.probe), None)
         return TracedCall(
             told=told,
             reading=reading,
             run_id=run_id or (run_id_of(root.span) if root else None),
             task_id=task_id or self._steps.task_of(told),
+            probe=probe if run_id is None or probe is not None else "",
         )

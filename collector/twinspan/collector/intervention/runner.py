@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opentelemetry import trace
 from opentelemetry.sdk.trace import Span
 from opentelemetry.trace import Link
 
@@ -21,6 +22,7 @@ from twinspan.collector.records import ProbeRecord
 from twinspan.collector.runs import Runs
 from twinspan.collector.telling import cut_edges
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.current import current
 from twinspan.instrumentation.gate import Boundary, Execution
 from twinspan.instrumentation.settings import Settings
 from twinspan.instrumentation.tracing import RunTracer
@@ -144,7 +146,8 @@ class Intervention:
         )
         try:
             async with asyncio.timeout(self.settings.repair.repair_timeout):
-                return await self._repaired(case, bench)
+                with current(trace.set_span_in_context(bench.span)):
+                    return await self._repaired(case, bench)
         except TimeoutError:
             return self._failed(bench, "timeout")
         except Exception as error:

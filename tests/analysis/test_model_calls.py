@@ -24,7 +24,6 @@ def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         "axes": [GENDER],
         "nodes": ["*"],
         "estimator": "category",
-        "mode": "repair",
     }
     with beside(request.param, folder=tmp_path, mode="repair", **options):
         run(PROGRAM, PROGRAM.build())

@@ -94,6 +94,14 @@ class _Facts:
     def __init__(self, store: Store, run_id: str | None) -> None:
         self.decisions = _by_run(_rows(store, "decisions", run_id, "audit_writer, audit_seq"))
         self.interventions = _by_run(_rows(store, "interventions", run_id, "start_unix_nano"))
+        self.reviews: defaultdict[str, list[str]] = defaultdict(list)
+        self.attempts: defaultdict[str, list[tuple[str, float | None]]] = defaultdict(list)
+        if self.interventions:
+            for row in _rows(store, "reviews", run_id, "audit_writer, audit_seq"):
+                self.reviews[str(row["intervention_id"])].append(str(row["stance"]))
+            for row in _rows(store, "attempts", run_id, "audit_writer, audit_seq"):
+                told = (str(row["candidate"]), row["delta"])
+                self.attempts[str(row["intervention_id"])].append(told)
         self.scored: dict[str, int] = {
             str(run): int(cast(int, count))
             for run, count in store.table(
@@ -218,7 +226,7 @@ def _breach(row: Row, decisions: Sequence[Decision], facts: _Facts) -> Breach:
         perturbations=worst.perturbations if worst else (),
         edges=decision.edges,
         contributions=contributions,
-        interventions=tuple(_intervention(each) for each in interventions),
+        interventions=tuple(_intervention(each, facts) for each in interventions),
         rechecks=tuple(
             each
             for each in decisions
@@ -268,7 +276,8 @@ def _contribution(
     )
 
 
-def _intervention(row: Row) -> InterventionFact:
+def _intervention(row: Row, facts: _Facts) -> InterventionFact:
+    own = str(row["intervention_id"])
     return InterventionFact(
         intervention_id=row["intervention_id"],
         strategy=row["strategy"],
@@ -276,8 +285,13 @@ def _intervention(row: Row) -> InterventionFact:
         round=row["round"],
         score_before=row["score_before"],
         score_after=row["score_after"],
+        upper_after=row["upper_after"],
         outcome=row["outcome"],
+        reason=row["reason"],
         edge=row["edge"],
+        panel=row["panel_decision"],
+        reviews=tuple(facts.reviews.get(own, ())),
+        attempts=tuple(facts.attempts.get(own, ())),
         span_id=str(row["span_id"]),
     )
 

@@ -85,7 +85,24 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterventionFact:
-    """One intervention: what was tried, and what the new measurement said."""
+    """One intervention: what was tried, why so, and what the new measurement said.
+
+    Attributes:
+        intervention_id: the intervention.
+        strategy: blind_rerun, skeptics, madera or human.
+        node: whose payload.
+        round: number of the try.
+        score_before: delta of the node as it was.
+        score_after: delta of the repaired procedure, measured afresh.
+        upper_after: upper end for it.
+        outcome: cleared, unchanged, escalated or failed.
+        reason: why, from a closed list.
+        edge: the edge on which the repaired payload went.
+        panel: what the panel voted; None without one.
+        reviews: the reviews' stances.
+        attempts: the candidates that were measured, with their deltas.
+        span_id: its span.
+    """
 
     intervention_id: str | None
     strategy: str | None
@@ -93,8 +110,13 @@ class InterventionFact:
     round: int | None
     score_before: float | None
     score_after: float | None
+    upper_after: float | None = None
     outcome: str | None
+    reason: str | None = None
     edge: str | None
+    panel: str | None = None
+    reviews: tuple[str, ...] = ()
+    attempts: tuple[tuple[str, float | None], ...] = ()
     span_id: str
 
 

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import numpy as np
 
 from twinspan.analysis.chain import broken_links
+from twinspan.analysis.intervention_checks import InterventionSpans, intervention_checks
 from twinspan.analysis.recorded import RecordedRun, recorded_runs
 from twinspan.analysis.replay import Replayed, replay
 from twinspan.analysis.store import Store
@@ -65,7 +66,7 @@ class Verification:
 
 
 def verify(store: Store, run_id: str | None = None) -> list[Verification]:
-    """Recompute scores, weights, network score, monitor, decisions and chain of every run.
+    """Recompute scores, weights, network score, monitor, decisions, interventions and chain.
 
     Args:
         store: opened spans.
@@ -73,10 +74,13 @@ def verify(store: Store, run_id: str | None = None) -> list[Verification]:
     """
     runs = recorded_runs(store, run_id)
     by_run = {run.run_id: _Findings() for run in runs}
+    intervened = InterventionSpans.of(store, run_id)
     _check_scores([record for run in runs for record in run.probe_sets], by_run)
     for run in runs:
         _check_weights(run, by_run[run.run_id])
         _check_decisions(run, by_run[run.run_id])
+        for check in intervention_checks(run, intervened):
+            by_run[run.run_id].compare(*check)
     for broken in broken_links(store, run_id):
         if broken.run_id in by_run:
             by_run[broken.run_id].note(

@@ -18,7 +18,13 @@ from twinspan.analysis.cli.output import (
 from twinspan.analysis.store import open_store
 from twinspan.analysis.tables import Table
 from twinspan.analysis.trail import AuditTrail
-from twinspan.analysis.trail_records import Breach, Contribution, Decision, RunTrail
+from twinspan.analysis.trail_records import (
+    Breach,
+    Contribution,
+    Decision,
+    InterventionFact,
+    RunTrail,
+)
 
 
 @click.command()
@@ -103,9 +109,20 @@ def _breach_lines(breach: Breach) -> Iterator[str]:
     for each in breach.contributions:
         yield _contribution_line(each)
     for fact in breach.interventions:
-        scores = f"{_number(fact.score_before)} -> {_number(fact.score_after)}"
-        edge = f", handed on at {fact.edge}" if fact.outcome == "cleared" and fact.edge else ""
-        yield f"intervention {fact.strategy} on {fact.node}: {fact.outcome}, delta {scores}{edge}"
+        yield from _intervention_lines(fact)
+
+
+def _intervention_lines(fact: InterventionFact) -> Iterator[str]:
+    if fact.reviews:
+        stances = ", ".join(fact.reviews)
+        yield f"reviews of {fact.node}: {stances}; the panel's vote: {fact.panel}"
+    for candidate, delta in fact.attempts:
+        yield f"candidate {candidate} for {fact.node}: delta {_number(delta)}"
+    scores = f", delta {_number(fact.score_before)} -> {_number(fact.score_after)}"
+    why = f" ({fact.reason})" if fact.reason and fact.outcome != "cleared" else ""
+    edge = f", handed on at {fact.edge}" if fact.outcome == "cleared" and fact.edge else ""
+    told = f"intervention {fact.strategy} on {fact.node}: {fact.outcome}{why}"
+    yield told + ("" if fact.outcome == "escalated" else f"{scores}{edge}")
 
 
 def _contribution_line(each: Contribution) -> str:

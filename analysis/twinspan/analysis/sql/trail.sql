@@ -15,19 +15,24 @@ SELECT run_id,
            WHEN 'probe_set' THEN coalesce(gen_ai_evaluation_score_label, probe_outcome)
            WHEN 'network' THEN breaker_decision
            WHEN 'intervention' THEN intervention_outcome
+           WHEN 'review' THEN attr(attributes, 'twinspan.review.stance')
+           WHEN 'attempt' THEN intervention_candidate
        END AS what,
        CASE span_type
            WHEN 'probe_set' THEN effect_value
            WHEN 'network' THEN network_score_fast
            WHEN 'intervention' THEN intervention_score_after
+           WHEN 'review' THEN attr(attributes, 'twinspan.review.weight')::DOUBLE
+           WHEN 'attempt' THEN attr(attributes, 'twinspan.attempt.delta')::DOUBLE
        END AS value,
        effect_p_value AS p_value,
        effect_e_value AS e_value,
-       breaker_reason AS reason,
+       coalesce(breaker_reason, intervention_reason) AS reason,
        coalesce(breaker_edge, intervention_edge) AS edge,
        breaker_enforced AS enforced,
        trace_id,
        span_id
 FROM spans
-WHERE span_type IN ('run', 'node', 'probe_set', 'network', 'intervention')
+WHERE span_type IN
+      ('run', 'node', 'probe_set', 'network', 'intervention', 'review', 'attempt')
 ORDER BY run_id, audit_writer, audit_seq;

@@ -137,15 +137,18 @@ def route_intervention(
     """
     if not 0.0 < threshold <= 1.0:
         raise ConfigurationError(f"threshold {threshold!r} must lie in (0, 1], like 0.5")
-    strategy, reason = _choice(decision, spread, threshold)
+    if not decision.halted:
+        return Route(strategy="none", reason="not_halted", spread=spread, threshold=threshold)
+    return route_of(spread, threshold=threshold)
+
+
+def route_of(spread: Spread, *, threshold: float = BREADTH) -> Route:
+    """The route of a payload that was halted."""
+    strategy, reason = _choice(spread, threshold)
     return Route(strategy=strategy, reason=reason, spread=spread, threshold=threshold)
 
 
-def _choice(
-    decision: BreakerDecision, spread: Spread, threshold: float
-) -> tuple[Strategy, RouteReason]:
-    if not decision.halted:
-        return "none", "not_halted"
+def _choice(spread: Spread, threshold: float) -> tuple[Strategy, RouteReason]:
     if not spread.biased:
         return "none", "nothing_over_floor"
     if spread.breadth >= threshold:

@@ -275,7 +275,7 @@ class LiveRun:
         """What is true of every execution of a node, found out once."""
         known = self._facts.get(node)
         if known is None:
-            weight, rate = self.weight(node), self.rate(node)
+            weight, rate = self.weight(node), self._rate(node)
             known = self._facts[node] = _NodeFacts(
                 weight=weight,
                 rate=rate,
@@ -294,6 +294,9 @@ class LiveRun:
 
     def rate(self, node: str) -> float | None:
         """Probability with which a node is probed; None for one that never is."""
+        return self._facts_of(node).rate
+
+    def _rate(self, node: str) -> float | None:
         if not self.engine.settings.probe.covers(node):
             return None
         return self._plan.rates.get(node, 1.0)

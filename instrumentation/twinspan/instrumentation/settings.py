@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -46,6 +47,12 @@ WeightMethod = Literal["katz", "out_degree", "betweenness"]
 Stream = Literal["hold", "pass"]
 RepairChoice = Literal["blind", "skeptics", "madera", "auto"]
 Weighting = Literal["uniform", "trust"]
+
+
+@lru_cache(maxsize=4096)
+def _matches(node: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a name fits one of the patterns; asked for every node of every run."""
+    return any(fnmatchcase(node, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +125,7 @@ class ProbeOptions:
         >>> ProbeOptions().covers("analyst_a")
         False
         """
-        return bool(self.axes) and any(fnmatchcase(node, pattern) for pattern in self.nodes)
+        return bool(self.axes) and _matches(node, self.nodes)
 
     def again(self, axes: tuple[Axis, ...], *, samples: int, seed_offset: int) -> ProbeOptions:
         """The same probing on some of the axes, in one round of fresh samples in both arms.

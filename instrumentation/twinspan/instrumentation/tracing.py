@@ -25,8 +25,9 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import (
-    DEFAULT_ON,
     AlwaysRecordSampler,
+    Decision,
+    Sampler,
     SamplingResult,
 )
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TraceState
@@ -83,6 +84,31 @@ class _RecordEverything(AlwaysRecordSampler):
         return SamplingResult(result.decision, kept, result.trace_state)
 
 
+class _Everything(Sampler):
+    """Records every span where no application samples; always gives the same answer."""
+
+    _answer: Final = SamplingResult(Decision.RECORD_AND_SAMPLE)
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        """Record and sample."""
+        if parent_context is not None and _AT_START in parent_context:
+            return self._answer
+        return SamplingResult(Decision.RECORD_AND_SAMPLE, attributes)
+
+    def get_description(self) -> str:
+        """What the SDK shows of a sampler."""
+        return "twinspan: every span"
+
+
 def _added(sampled: Attributes, given: Attributes) -> Attributes:
     """What a sampler gave back besides what it was given."""
     if not sampled or sampled == given:
@@ -112,7 +138,7 @@ class _PrivateProvider(TracerProvider):
         ours = Resource({"host.name": socket.gethostname(), "ip": _address()})
         base = app.resource if app is not None else Resource.create()
         super().__init__(
-            sampler=_RecordEverything(app.sampler if app is not None else DEFAULT_ON),
+            sampler=_RecordEverything(app.sampler) if app is not None else _Everything(),
             resource=ours.merge(base),
             shutdown_on_exit=False,
             id_generator=app.id_generator if app is not None else None,

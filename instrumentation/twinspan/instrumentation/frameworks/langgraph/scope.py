@@ -118,5 +118,5 @@ def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
 
 def scope_of(task: Any) -> GraphScope | None:
     """The scope that a task's config carries; None for a graph that is not instrumented."""
-    found = names.configurable_of(task.config).get(names.SCOPE_KEY)
+    found = (task.config.get(names.CONFIGURABLE) or {}).get(names.SCOPE_KEY)
     return found if isinstance(found, GraphScope) else None

@@ -173,7 +173,7 @@ def clean_attributes(attributes: Mapping[str, Any]) -> dict[str, AttributeValue]
     truncated: list[str] = []
     for key, value in attributes.items():
         # Nearly every value may pass as it is, and every span asks dozens of times: in place.
-        kind = type(value)
+        kind: object = type(value)  # pyright: ignore[reportUnknownVariableType]
         if kind is str:
             plain = len(value) <= LABEL_LIMIT and value.isascii()
         elif kind is float:

@@ -118,5 +118,6 @@ def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
 
 def scope_of(task: Any) -> GraphScope | None:
     """The scope that a task's config carries; None for a graph that is not instrumented."""
-    found = (task.config.get(names.CONFIGURABLE) or {}).get(names.SCOPE_KEY)
+    inner: dict[str, Any] = task.config.get(names.CONFIGURABLE) or {}
+    found = inner.get(names.SCOPE_KEY)
     return found if isinstance(found, GraphScope) else None

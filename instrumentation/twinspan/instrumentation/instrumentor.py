@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any, Final
 
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
+from wrapt import register_post_import_hook
 
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.gate import Collector, load_collector
+from twinspan.instrumentation.safety import harmless
 from twinspan.instrumentation.settings import Settings
 
 _logger = logging.getLogger(__name__)
 
-FRAMEWORKS: Final = {
+IN_PLACE: Final = {
     "contextvars": "twinspan.instrumentation.frameworks.python",
     "langgraph": "twinspan.instrumentation.frameworks.langgraph",
 }
-"""Installed package, and our module that hooks it; plain Python is always there."""
+"""Installed package, and our module that hooks it at once; plain Python is always there."""
+
+ON_USE: Final = {
+    "agents": ("twinspan.instrumentation.frameworks.openai_agents", "RunHooks"),
+    "pydantic_ai": ("twinspan.instrumentation.frameworks.pydantic_ai", "Agent"),
+}
+"""Package that is hooked when the application imports it, our module, and a name that tells it
+from another package of that name."""
+
+_awaited: Final[set[str]] = set()
 
 
 class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
@@ -58,14 +70,35 @@ class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
         settings = Settings.resolve(kwargs, config=config)
         collector = given if is_given else load_collector(settings)
         type(self).engine = engine = Engine(settings, collector, tracer_provider=provider)
-        for package, module in FRAMEWORKS.items():
+        for package, module in IN_PLACE.items():
             if find_spec(package) is not None:
                 importlib.import_module(module).install(engine)
+        for package in ON_USE:
+            self._hook_on_use(package)
+
+    def _hook_on_use(self, package: str) -> None:
+        """Hook a framework now if it is in use, else as soon as it is."""
+        if package in sys.modules:
+            self._hook(package)
+        elif package not in _awaited:
+            _awaited.add(package)
+            register_post_import_hook(lambda _: self._hook(package), package)
+
+    def _hook(self, package: str) -> None:
+        module, name = ON_USE[package]
+        engine = self.engine
+        if engine is None or not hasattr(sys.modules[package], name):
+            return
+        with harmless(engine.failures, f"hooking {package}"):
+            importlib.import_module(module).install(engine)
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        for package, module in FRAMEWORKS.items():
+        for package, module in IN_PLACE.items():
             if find_spec(package) is not None:
                 importlib.import_module(module).uninstall()
+        for module, _ in ON_USE.values():
+            if module in sys.modules:
+                sys.modules[module].uninstall()
         if self.engine is not None:
             self.engine.close()
         type(self).engine = None

@@ -40,7 +40,8 @@ class Handed:
                 _, parents = self._known.setdefault(id(part), (part, []))
                 if id(part) in passed_on:
                     parents.clear()
-                parents.append(parent)
+                if all(known.task_id != parent.task_id for known in parents):
+                    parents.append(parent)
             while len(self._known) > MOST_OBJECTS:
                 del self._known[next(iter(self._known))]
 

@@ -85,6 +85,9 @@ class Step:
         observed: whether the parents are known and not guessed.
         rerun: runs it again on a payload; async where `in_loop`. None for a node that must not.
         in_loop: whether it lives on the running event loop.
+
+    Attributes:
+        handed: what it handed on, as its readers see it; None until then.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Step:
         self._place = place
         self._run = place.run
         self._flow = flow_of(place.run)
+        self.handed: Parent | None = None
         self._rerun = rerun
         self._in_loop = in_loop
         self._payload = payload
@@ -250,7 +254,7 @@ class Step:
             received: objects that the node was given and may pass on.
         """
         with harmless(self._run.engine.failures, "handing a payload on"):
-            parent = Parent(
+            self.handed = parent = Parent(
                 node=self.node,
                 task_id=self.task_id,
                 payload_hash=self._run.hasher(answer),

@@ -23,6 +23,19 @@ _PASSES: Final = 2
 
 _MOST_HELPERS: Final = 50
 
+_AGENTS: Final = frozenset({"agents", "pydantic_ai", "crewai", "autogen_agentchat"})
+"""Packages whose agents are nodes of the pipelines that run them."""
+
+_RUNS: Final = frozenset(
+    {
+        *("run", "run_sync", "run_stream", "run_streamed", "iter", "invoke", "ainvoke"),
+        *("stream", "astream", "kickoff", "kickoff_async", "akickoff"),
+    }
+)
+"""Methods by which the frameworks run an agent."""
+
+_ANY: Final = inspect.Signature()
+
 
 @dataclass(slots=True)
 class FlowGraph:
@@ -31,7 +44,7 @@ class FlowGraph:
     Attributes:
         nodes: its nodes, in the order in which they are named.
         edges: who may read whose answer.
-        is_whole: whether the text could be read.
+        is_whole: whether the text could be read, and names all that it runs.
     """
 
     nodes: dict[str, NodeSpec] = field(default_factory=dict[str, NodeSpec])
@@ -181,6 +194,8 @@ class _Reader:
 
     def _unknown_call(self, call: ast.Call, read: Sources) -> Sources:
         if isinstance(call.func, ast.Attribute):
+            if call.func.attr in _RUNS:
+                self._graph.is_whole = False  # an agent that no name here leads to
             if isinstance(call.func.value, ast.Name) and read:
                 self._bind(call.func.value, read)  # results.append(answer)
             return self._sources(call.func.value)
@@ -190,12 +205,24 @@ class _Reader:
         return _NOBODY
 
     def _node(self, expression: ast.expr) -> NodeSpec | None:
-        found = spec_of(self._resolve(expression))
+        found = spec_of(self._resolve(expression)) or self._agent(expression)
         method = _method_of_self(expression)
         if found is None and method is not None:
             same = [spec for spec in declared_nodes() if spec.function.__name__ == method]
             found = same[0] if len(same) == 1 else None
         return found
+
+    def _agent(self, expression: ast.expr) -> NodeSpec | None:
+        """A framework's agent where it is run: `agent.run(x)`, `Runner.run(agent, x)`."""
+        method = expression.attr if isinstance(expression, ast.Attribute) else None
+        holder = expression.value if isinstance(expression, ast.Attribute) else expression
+        found = self._resolve(holder)
+        name = getattr(found, "name", None)
+        if not isinstance(name, str) or type(found).__module__.partition(".")[0] not in _AGENTS:
+            return None
+        if method is not None and not callable(getattr(found, method, None)):
+            return None
+        return NodeSpec(name=name, reads=(), kind="agent", function=type(found), signature=_ANY)
 
     def _resolve(self, expression: ast.expr) -> Any:
         if isinstance(expression, ast.Name):

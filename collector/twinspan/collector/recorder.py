@@ -162,10 +162,18 @@ class Recorder(SpanProcessor):
         self._stopped = True
         self._due.set()
         self._some.set()
-        self.flush()
+        if not self.flush():
+            self._tell_what_is_left()
         worker = self._worker
         if worker is not None and worker is not threading.current_thread():
             worker.join(timeout=1.0)
+
+    def _tell_what_is_left(self) -> None:
+        left = self._waiting.count
+        self.lost += left
+        _logger.error(
+            "%d spans were never recorded in %s; their runs read as incomplete", left, self.folder
+        )
 
     # --- memory ---------------------------------------------------------------------------
 

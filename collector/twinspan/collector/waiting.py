@@ -94,6 +94,11 @@ class Waiting:
         return bool(self._buffers)
 
     @property
+    def count(self) -> int:
+        """Rows that wait, or are being written."""
+        return self._spans
+
+    @property
     def has_room(self) -> bool:
         """Whether another row may wait."""
         return self._spans < self._most_spans and self._bytes < self._most_bytes

@@ -29,7 +29,7 @@ from twinspan.analysis.store import open_store
 from twinspan.analysis.verify import verify
 from twinspan.collector.recorder import Recorder
 from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.errors import NoSpans
+from twinspan.instrumentation.errors import SourceError
 
 ONE_SECOND: Final = 1.0
 
@@ -162,7 +162,7 @@ def compare(folder: Path, said: Said) -> Found:
                 states[each.run_id] = each.verdict
                 if each.verdict == "mismatch":
                     found.mismatches.append(each.run_id)
-    except NoSpans:
+    except SourceError:
         pass  # killed before anything was a second old
     found.runs = len(there)
     for run_id, ended in said.ended.items():

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from recorded_runs import ScoredRun, delta_of, parts, recording, small_run
 
+from twinspan.analysis.described import described_columns
 from twinspan.analysis.store import Store, open_store
-from twinspan.analysis.views import VIEWS
+from twinspan.analysis.views import VIEWS, view_sql
 from twinspan.collector.reduction import REDUCTIONS
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.settings import Reduction
@@ -341,3 +344,42 @@ def test_a_dotted_key_of_the_rest_is_found_by_its_name(tmp_path: Path) -> None:
             "attr(attributes, 'quo\"te'), attr(attributes, 'none') FROM spans"
         ).rows
     assert rows == (("1", "odd", "true", None),)
+
+
+# --- their documentation --------------------------------------------------------------------------
+
+
+def test_every_column_of_every_view_has_a_meaning() -> None:
+    """Written once: at the attribute, or at the end of the view's SQL."""
+    assert [(each.view, each.column) for each in described_columns() if not each.meaning] == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_is_described_that_is_not_there(view: str) -> None:
+    """A description outlives its column easily."""
+    columns = {each.column for each in described_columns(view)}
+    _, _, told = view_sql(view).partition("\n-- Columns\n")
+    for line in told.splitlines():
+        assert line.removeprefix("-- ").partition(":")[0].partition(" [")[0] in columns, line
+
+
+def test_the_page_of_the_views_is_current() -> None:
+    """`python docs/refresh_views.py` writes it."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "docs/refresh_views.py", "--check"], cwd=root, check=False
+    )
+    assert done.returncode == 0, "run: python docs/refresh_views.py"
+
+
+def test_the_clickhouse_names_are_those_of_its_exporter() -> None:
+    """As its table is created; nested columns are structures of lists."""
+    assert [each.column for each in described_columns("otel_traces")] == [
+        *("Timestamp", "TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind"),
+        *("ServiceName", "ResourceAttributes", "ScopeName", "ScopeVersion", "SpanAttributes"),
+        *("Duration", "StatusCode", "StatusMessage", "Events", "Links"),
+    ]
+    types = {each.column: each.type for each in described_columns("otel_traces")}
+    assert '"Timestamp"' in types["Events"] and '"Name"' in types["Events"]
+    for name in ("TraceId", "SpanId", "TraceState", "Attributes"):
+        assert f'"{name}"' in types["Links"] or f"{name} " in types["Links"]

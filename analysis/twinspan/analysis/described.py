@@ -1,13 +1,18 @@
-"""The views and their columns, described without any spans."""
+"""The views and their columns, described without any spans.
+
+What a column means is written once: an attribute's meaning where the attribute is defined, that of
+a column which a view computes at the end of the view's SQL, as `-- column [unit]: meaning`.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 import duckdb
 
-from twinspan.analysis.views import VIEWS, Views
+from twinspan.analysis.views import VIEWS, Views, view_sql
 from twinspan.collector.schema import SPAN_SCHEMA
 from twinspan.instrumentation import conventions
 
@@ -22,6 +27,7 @@ class DescribedColumn:
         type: its SQL type.
         attribute: the span attribute that it holds, None for others.
         meaning: what that says.
+        unit: what it is counted in, or how it is written; None where that is plain.
     """
 
     view: str
@@ -29,9 +35,12 @@ class DescribedColumn:
     type: str
     attribute: str | None
     meaning: str | None
+    unit: str | None
 
 
 _ATTRIBUTES: Final = {attribute.column: attribute for attribute in conventions.CATALOGUE.values()}
+_SAID: Final = re.compile(r"^-- (?P<column>\w+)(?: \[(?P<unit>[^\]]+)\])?: (?P<meaning>.+)$", re.M)
+_NAMED: Final = re.compile(r'(?:\w+\.)?(\w+) AS "?(\w+)"?')
 
 
 def described_columns(view: str | None = None) -> list[DescribedColumn]:
@@ -51,12 +60,48 @@ def described_columns(view: str | None = None) -> list[DescribedColumn]:
         ]
 
 
+def view_meaning(view: str) -> str:
+    """What a view holds, as the beginning of its SQL says.
+
+    >>> view_meaning("nodes")
+    'One row per execution of a node; a retry or a resumption is a row of its own.'
+    """
+    lines: list[str] = []
+    for line in view_sql(view).splitlines():
+        if not line.startswith("--"):
+            break
+        lines.append(line.removeprefix("--").strip())
+    return " ".join(lines)
+
+
 def _described(view: str, column: str, kind: str) -> DescribedColumn:
-    attribute = _ATTRIBUTES.get(column) if view == "spans" else None
+    said = _said(view).get(column)
+    source = column if view == "spans" else _source(view, column)
+    attribute = None if said or source is None else _ATTRIBUTES.get(source)
+    if said is None and attribute is None and source is not None:
+        said = _said("spans").get(source)
+    unit, meaning = said or (None, attribute.meaning if attribute else None)
     return DescribedColumn(
         view=view,
         column=column,
         type=kind,
         attribute=attribute.name if attribute else None,
-        meaning=attribute.meaning if attribute else None,
+        meaning=meaning,
+        unit=unit,
     )
+
+
+def _said(view: str) -> dict[str, tuple[str | None, str]]:
+    """Unit and meaning of each column that a view's SQL speaks of."""
+    _, _, told = view_sql(view).partition("\n-- Columns\n")
+    return {match["column"]: (match["unit"], match["meaning"]) for match in _SAID.finditer(told)}
+
+
+def _source(view: str, column: str) -> str | None:
+    """The column of `spans` that a view hands on under this name."""
+    known = set(SPAN_SCHEMA.names)
+    sql = re.sub(r"--.*", "", view_sql(view))
+    sources = {was for was, named in _NAMED.findall(sql) if named == column and was in known}
+    if len(sources) == 1:
+        return sources.pop()
+    return column if column in known else None

@@ -18,9 +18,9 @@ def schema(view: str | None, form: str) -> None:
     columns = described_columns(view)
     print_table(
         Table(
-            columns=("view", "column", "type", "attribute", "meaning"),
+            columns=("view", "column", "type", "unit", "attribute", "meaning"),
             rows=tuple(
-                (each.view, each.column, each.type, each.attribute, each.meaning)
+                (each.view, each.column, each.type, each.unit, each.attribute, each.meaning)
                 for each in columns
             ),
         ),

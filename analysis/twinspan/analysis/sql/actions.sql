@@ -79,3 +79,9 @@ SELECT run_id, case_id, condition_id, replicate, arm, model, audit_id, graph,
        plain_value(value) AS value
 FROM acted
 WHERE rule_set IS NULL AND value[1] NOT IN ('[', '{');
+
+-- Columns
+-- replicate: number of the run among those of the same case and condition
+-- model: the model that the run names
+-- action: the outcome's name
+-- value: what the run did, as text; of several executions of a step the last counts

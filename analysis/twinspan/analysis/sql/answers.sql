@@ -30,3 +30,10 @@ FROM counted_runs AS runs
 JOIN expected ON expected.run_id = runs.run_id
 LEFT JOIN actions ON actions.run_id = runs.run_id AND actions.action = expected.action
 WHERE runs.case_id IS NOT NULL AND runs.condition_id IS NOT NULL;
+
+-- Columns
+-- model: the model that the run names
+-- arm: the arm of a whole-run audit
+-- replicate: number of the run among those of the same case and condition
+-- action: the outcome's name
+-- value: what the run did, as text; NULL where the answer is missing

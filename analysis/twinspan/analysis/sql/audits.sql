@@ -61,3 +61,21 @@ FROM sealed
 LEFT JOIN closed ON closed.audit_id = sealed.audit_id
 LEFT JOIN made ON made.audit_id = sealed.audit_id
 LEFT JOIN begun ON begun.audit_id = sealed.audit_id;
+
+-- Columns
+-- name: the audit's name
+-- plan_hash: the sealed design
+-- one_plan: whether all sessions had the same design
+-- sealed_before_results: whether the design was recorded before the first run began
+-- expected_runs: runs that the design has
+-- observed_runs: runs that are recorded and count
+-- completed_runs: those of them that came to their end
+-- missing_runs: runs of the design that are not recorded
+-- verdict: clear, flagged, inconclusive; incomplete where runs are missing
+-- status: what became of the audit as a test suite
+-- sessions: times that it was begun or taken up again
+-- cases: cases of the design
+-- replicates: runs of each case and condition
+-- axes: axes under audit
+-- wording: how words were drawn
+-- seed: seed of the random order

@@ -29,3 +29,11 @@ SELECT condition_id,
        runs,
        cases
 FROM told, found;
+
+-- Columns
+-- kind: what the condition is in the design: reference, counterfactual or a control
+-- axis: the axis that it varies
+-- is_reference: whether others are compared with it
+-- is_control: whether it varies something that must not matter
+-- runs: runs under it that count
+-- cases: cases that they cover

@@ -72,3 +72,19 @@ SELECT run_id,
        calls
 FROM executed
 LEFT JOIN measured USING (run_id, node);
+
+-- Columns
+-- weight [0 to 1]: the node's blast radius, the graph's largest being 1
+-- executions: executions of the node
+-- probed: those whose probing came to a score
+-- screened: those that a first look found nothing in
+-- sampled_out: those that were not drawn
+-- budget: those for which no calls were left
+-- no_op: those in whose payload there was nothing to change
+-- exempt: those that were not to be probed
+-- unknown: those of which nothing is said
+-- sampling_rate [0 to 1]: the smallest probability with which an execution was drawn
+-- axes: axes that were probed
+-- probe_sets: probe sets of the node
+-- scored: those that came to a score
+-- calls: model calls or runs of the node that they took

@@ -31,3 +31,12 @@ SELECT run_id,
        max(last_audit_seq) AS last_audit_seq
 FROM executed
 GROUP BY run_id, scope, source, target;
+
+-- Columns
+-- scope: the holder's task for nodes of a subgraph; empty for the graph itself
+-- source: the node whose payload went
+-- target: the node that read it
+-- kind: observed if the framework told it, inferred if it was concluded from times and names
+-- payload_hash [HMAC]: the payload that went last
+-- executions: executions of the target that read it; attempts of one count once
+-- last_audit_seq: number of the span of the last of them

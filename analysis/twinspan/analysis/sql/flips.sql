@@ -73,3 +73,24 @@ SELECT action,
        flip_rate - (floor_reference + floor_counterfactual) / 2 AS excess
 FROM pairs
 JOIN conditions ON conditions.condition_id = pairs.condition_id;
+
+-- Columns
+-- action: the outcome's name
+-- model: the model that the runs name
+-- arm: the arm of a whole-run audit
+-- reference_id: the condition that is compared with
+-- kind: what the condition is in the design
+-- axis: the axis that it varies
+-- is_control: whether it varies something that must not matter
+-- reference_answers: answers under the reference, by replicate; NULL is none
+-- answers: answers under the condition, by replicate; NULL is none
+-- reference_replicates: the replicates' numbers under the reference
+-- replicates: the replicates' numbers under the condition
+-- reference_missing: answers that are missing under the reference
+-- missing: answers that are missing under the condition
+-- flips: pairs across the two that differ
+-- cells: pairs across the two
+-- flip_rate [0 to 1]: share of pairs across the two that differ
+-- floor_reference [0 to 1]: share of pairs within the reference that differ
+-- floor_counterfactual [0 to 1]: share of pairs within the condition that differ
+-- excess [-1 to 1]: the flip rate less the mean of the two floors

@@ -24,3 +24,15 @@ SELECT action,
             THEN (sum(n) * sum(n) - sum(n * n)) / (sum(n) * (sum(n) - 1)) END AS floor
 FROM kinds
 GROUP BY action, model, arm, condition_id, case_id;
+
+-- Columns
+-- action: the outcome's name
+-- model: the model that the runs name
+-- arm: the arm of a whole-run audit
+-- replicates: answers of the cell
+-- kinds: different values among them
+-- most_frequent: how often the most frequent value was given
+-- most_frequent_value: that value
+-- flips: pairs of answers that differ
+-- cells: pairs of answers
+-- floor [0 to 1]: share of pairs that differ; NULL where there is no pair

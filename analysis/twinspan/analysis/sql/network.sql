@@ -143,3 +143,11 @@ SELECT inputs.run_id,
        inputs.span_id
 FROM inputs
 LEFT JOIN smoothed ON smoothed.run_id = inputs.run_id AND smoothed.span_id = inputs.span_id;
+
+-- Columns
+-- scope: the holder's task for nodes of a subgraph; empty for the graph itself
+-- input_recomputed: the superstep's reduced score, from probe sets and weights
+-- b_fast_recomputed: the fast moving average of these, corrected for its start
+-- b_slow_recomputed: the slow one
+-- raw_fast_recomputed: the fast one without the correction
+-- contributions: each node's and axis's part of the input

@@ -33,3 +33,22 @@ SELECT start_time AS "Timestamp",
                                        ('twinspan.link.edge', link.edge)
                                    ] IF entry[2] IS NOT NULL])) FOR link IN links]} AS "Links"
 FROM spans;
+
+-- Columns
+-- Timestamp [UTC, to the microsecond]: when the span began
+-- TraceId [hex, 32]: its trace
+-- SpanId [hex, 16]: itself
+-- ParentSpanId [hex, 16]: the span that it is a child of; empty for a root
+-- TraceState: what systems on the way added to the trace's context
+-- SpanName: what was done, and to what
+-- SpanKind: Internal, Server, Client, Producer, Consumer or Unspecified
+-- ServiceName: the program that made it
+-- ResourceAttributes [text by key]: what is known of the program and its host
+-- ScopeName: the instrumentation that made it
+-- ScopeVersion: its version
+-- SpanAttributes [text by key]: every attribute, under its own name
+-- Duration [ns]: how long it took
+-- StatusCode: Unset, Ok or Error
+-- StatusMessage: what went wrong, in words
+-- Events: what happened during the span, as lists side by side
+-- Links: other spans that it refers to, as lists side by side

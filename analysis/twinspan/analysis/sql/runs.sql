@@ -71,3 +71,11 @@ SELECT counts.run_id,
        root.span_id
 FROM counts
 LEFT JOIN roots AS root ON root.run_id = counts.run_id;
+
+-- Columns
+-- completeness: complete if every span that was numbered or announced is there, else incomplete
+-- incomplete_reason: what is missing, in words; empty for a complete run
+-- span_count: spans that are there
+-- missing: spans that were numbered or announced and are not there
+-- writers: processes that wrote spans of the run
+-- decision_count: decisions that are there

@@ -36,3 +36,14 @@ SELECT run_id,
        ended - begun AS duration_ns
 FROM ran
 LEFT JOIN decided USING (run_id, scope, superstep);
+
+-- Columns
+-- scope: the holder's task for nodes of a subgraph; empty for the graph itself
+-- nodes: what ran in it, in alphabetical order
+-- executions: tasks that ran; attempts of one count once
+-- attempts: node spans, repetitions included
+-- b_fast: the fast network score after it
+-- b_slow: the slow network score after it
+-- monitor: the run's accumulated evidence after it
+-- decision: what was decided when it was over
+-- duration_ns [ns]: from the first start to the last end

@@ -6,7 +6,8 @@
     ├── ConfigurationError (ValueError)     an option or argument has no meaning
     │   ├── UnknownAxis                     an axis name nobody defined
     │   ├── UnsuitableValue (TypeError)     a value of a kind that a question has no answer for
-    │   └── MissingExtra                    an optional package is not installed
+    │   ├── MissingExtra                    an optional package is not installed
+    │   └── ProgramNotFound                 a script or module that is to be run is not there
     ├── PerturbationError (ValueError)      a payload or vocabulary cannot be swapped
     ├── EstimatorError (ValueError)         samples cannot be scored
     │   ├── InsufficientSamples             an arm is empty or too small
@@ -91,6 +92,20 @@ class MissingExtra(ConfigurationError, ImportError):
         self.extra = extra
         super().__init__(
             f"{package!r} is not installed; install it with: pip install 'twinspan[{extra}]'"
+        )
+
+
+class ProgramNotFound(ConfigurationError):
+    """A script or module that is to be run is not there.
+
+    >>> ProgramNotFound("ap.py").args[0]
+    "there is no program 'ap.py'; name a Python file, or a module with -m"
+    """
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        super().__init__(
+            f"there is no program {program!r}; name a Python file, or a module with -m"
         )
 
 

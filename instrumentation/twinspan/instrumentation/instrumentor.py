@@ -35,6 +35,10 @@ from another package of that name."""
 _awaited: Final[set[str]] = set()
 
 
+_OF_OPENTELEMETRY: Final = ("meter_provider", "logger_provider", "auto_instrumentation_version")
+"""What OpenTelemetry hands to every instrumentation and twinspan has no use for."""
+
+
 class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """Instruments the agent frameworks that are installed.
 
@@ -65,6 +69,8 @@ class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     def _instrument(self, **kwargs: Any) -> None:
         config = kwargs.pop("config", None)
         provider = kwargs.pop("tracer_provider", None)
+        for theirs in _OF_OPENTELEMETRY:
+            kwargs.pop(theirs, None)
         is_given = "collector" in kwargs
         given: Collector | None = kwargs.pop("collector", None)
         settings = Settings.resolve(kwargs, config=config)

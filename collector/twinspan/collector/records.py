@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
@@ -14,9 +13,8 @@ from twinspan.instrumentation.probing.contrast import CONTROLS, SCREEN
 from twinspan.instrumentation.span_attributes import plain_attributes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeRecord:
-    """A probe set that has ended.
+class ProbeRecord(NamedTuple):
+    """A probe set that has ended; a tuple, since one is made while its span ends.
 
     Attributes:
         span: its span; the id is the key under which it counts once.
@@ -85,21 +83,8 @@ class ProbeRecord:
 
 def span_type(span: ReadableSpan) -> str | None:
     """What kind of our spans this is; None for a foreign one."""
-    return cast("str | None", plain_attributes(span).get(c.SPAN_TYPE))
-
-
-def _numbers(value: object) -> tuple[float, ...]:
-    return tuple(float(item) for item in cast("Sequence[float]", value or ()))
-
-
-def _real(attributes: Mapping[str, Any], key: str, default: float = 0.0) -> float:
-    value = attributes.get(key)
-    return default if value is None else float(value)
-
-
-def _maybe(attributes: Mapping[str, Any], key: str) -> float | None:
-    value = attributes.get(key)
-    return None if value is None else float(value)
+    kind: Any = plain_attributes(span).get(c.SPAN_TYPE)
+    return None if kind is None else str(kind)
 
 
 def probe_record(span: ReadableSpan) -> ProbeRecord:
@@ -108,30 +93,35 @@ def probe_record(span: ReadableSpan) -> ProbeRecord:
 
 
 def record_of(read: Mapping[str, Any], span: SpanContext) -> ProbeRecord:
-    """Read a probe set's attributes, of a live span or of a recorded one."""
+    """Read a probe set's attributes, of a live span or of a recorded one.
+
+    Raises:
+        KeyError: an attribute is missing without which a score has no place.
+    """
+    rate: float | None = read.get(c.PROBE_SAMPLING_RATE)
     return ProbeRecord(
         span=span,
-        run_id=str(read[c.RUN_ID]),
-        set_id=str(read[c.PROBE_SET_ID]),
-        node=str(read[c.NODE_ID]),
-        task_id=str(read[c.NODE_TASK_ID]),
-        scope=str(read[c.SUPERSTEP_SCOPE]),
-        superstep=int(read[c.SUPERSTEP_INDEX]),
-        axis=str(read[c.PROBE_AXIS]),
-        outcome=str(read.get(c.PROBE_OUTCOME, "error")),
-        delta=_maybe(read, c.EFFECT_VALUE),
-        p_value=_maybe(read, c.EFFECT_P_VALUE),
-        e_value=_maybe(read, c.EFFECT_E_VALUE),
-        ci_high=_maybe(read, c.EFFECT_CI_UPPER),
-        distances=_numbers(read.get(c.DIVERGENCE_DISTANCES)),
-        n_reference=int(read.get(c.DIVERGENCE_REFERENCE_COUNT, 0)),
-        n_counterfactual=int(read.get(c.DIVERGENCE_COUNTERFACTUAL_COUNT, 0)),
-        weight=_real(read, c.NODE_WEIGHT),
-        share=_real(read, c.NODE_WEIGHT_SHARE),
-        rate=_real(read, c.PROBE_SAMPLING_RATE, 1.0),
-        contrast=str(read.get(c.PROBE_CONTRAST, "attribute_swap")),
-        round=int(read.get(c.PROBE_ROUND, 0)),
-        estimator=cast("str | None", read.get(c.PROBE_ESTIMATOR)),
-        intervention_id=cast("str | None", read.get(c.INTERVENTION_ID)),
-        candidate=cast("str | None", read.get(c.INTERVENTION_CANDIDATE)),
+        run_id=read[c.RUN_ID],
+        set_id=read[c.PROBE_SET_ID],
+        node=read[c.NODE_ID],
+        task_id=read[c.NODE_TASK_ID],
+        scope=read[c.SUPERSTEP_SCOPE],
+        superstep=read[c.SUPERSTEP_INDEX],
+        axis=read[c.PROBE_AXIS],
+        outcome=read.get(c.PROBE_OUTCOME, "error"),
+        delta=read.get(c.EFFECT_VALUE),
+        p_value=read.get(c.EFFECT_P_VALUE),
+        e_value=read.get(c.EFFECT_E_VALUE),
+        ci_high=read.get(c.EFFECT_CI_UPPER),
+        distances=tuple(read.get(c.DIVERGENCE_DISTANCES) or ()),
+        n_reference=read.get(c.DIVERGENCE_REFERENCE_COUNT) or 0,
+        n_counterfactual=read.get(c.DIVERGENCE_COUNTERFACTUAL_COUNT) or 0,
+        weight=read.get(c.NODE_WEIGHT) or 0.0,
+        share=read.get(c.NODE_WEIGHT_SHARE) or 0.0,
+        rate=1.0 if rate is None else rate,
+        contrast=read.get(c.PROBE_CONTRAST) or "attribute_swap",
+        round=read.get(c.PROBE_ROUND) or 0,
+        estimator=read.get(c.PROBE_ESTIMATOR),
+        intervention_id=read.get(c.INTERVENTION_ID),
+        candidate=read.get(c.INTERVENTION_CANDIDATE),
     )

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from jsonschema import Draft7Validator
 from recorded_runs import ScoredRun, parts, recording, small_run
-from shared_data import shared
+from sarif_schema import check
 
 from twinspan.analysis.cli import main
 from twinspan.analysis.demo.run import run_demo
@@ -43,12 +42,6 @@ def results_of(folder: Path, **options: Any) -> list[dict[str, Any]]:
     """Its results."""
     results: list[dict[str, Any]] = log_of(folder, **options)["runs"][0]["results"]
     return results
-
-
-def check(log: dict[str, Any]) -> None:
-    """By the published schema; skips where that is not at hand."""
-    schema = json.loads(shared("sarif/sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
-    assert [error.message for error in Draft7Validator(schema).iter_errors(log)] == []
 
 
 def halt(node: str, target: str, axis: str = "gender", **extra: object) -> dict[str, object]:

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from recorded_runs import ScoredRun, delta_of, parts, recording, small_run
 
 from twinspan.analysis.described import described_columns
 from twinspan.analysis.store import Store, open_store
-from twinspan.analysis.views import VIEWS, view_sql
+from twinspan.analysis.views import VIEWS, script, view_sql
 from twinspan.collector.reduction import REDUCTIONS
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.settings import Reduction
@@ -383,3 +384,15 @@ def test_the_clickhouse_names_are_those_of_its_exporter() -> None:
     assert '"Timestamp"' in types["Events"] and '"Name"' in types["Events"]
     for name in ("TraceId", "SpanId", "TraceState", "Attributes"):
         assert f'"{name}"' in types["Links"] or f"{name} " in types["Links"]
+
+
+def test_the_printed_sql_works_without_twinspan(tmp_path: Path) -> None:
+    """In a plain DuckDB, over the files alone, with the same answers."""
+    folder = tmp_path / "it's"
+    with recording(folder) as (telemetry, _):
+        small_run(telemetry, "r1")
+    with duckdb.connect() as connection, open_store(folder) as store:
+        connection.execute(script(str(folder)))
+        for view in VIEWS:
+            query = f"SELECT * FROM {view} ORDER BY ALL"
+            assert connection.execute(query).fetchall() == list(store.table(query).rows), view

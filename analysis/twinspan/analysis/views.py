@@ -103,12 +103,7 @@ class Views:
             return
         for needed in _NEEDS[name]:
             self.make(needed)
-        self._connection.execute(
-            view_sql(name)
-            .replace("{columns}", self._columns)
-            .replace("{rule_pattern}", PATTERN)
-            .replace("{promoted_entries}", _promoted_entries())
-        )
+        self._connection.execute(_filled(name, self._columns))
         self._made.add(name)
 
     def make_all(self) -> None:
@@ -120,6 +115,43 @@ class Views:
         """Make the views whose names occur in a query of ours."""
         for word in sorted(set(_WORD.findall(query))):
             self.make(word)
+
+
+def script(folder: str) -> str:
+    """SQL that makes all views over a recorded folder in any DuckDB shell, without twinspan.
+
+    >>> script("SPANS").splitlines()[3]
+    "    'SPANS/**/*.parquet', union_by_name = true, hive_partitioning = false);"
+    """
+    pattern = f"{folder}/**/*.parquet".replace("'", "''")
+    made: list[str] = []
+
+    def add(name: str) -> None:
+        for needed in _NEEDS[name]:
+            add(needed)
+        sql = _filled(name, "*").rstrip()
+        if sql not in made:
+            made.append(sql)
+
+    for name in _NEEDS:
+        add(name)
+    recorded = (
+        "-- The views of twinspan over recorded Parquet.\n"
+        "SET TimeZone = 'UTC';\n"
+        "CREATE VIEW recorded AS FROM read_parquet(\n"
+        f"    '{pattern}', union_by_name = true, hive_partitioning = false);"
+    )
+    return "\n\n".join([recorded, *made]) + "\n"
+
+
+def _filled(name: str, columns: str) -> str:
+    """The SQL of one file with what only Python knows put in."""
+    return (
+        view_sql(name)
+        .replace("{columns}", columns)
+        .replace("{rule_pattern}", PATTERN)
+        .replace("{promoted_entries}", _promoted_entries())
+    )
 
 
 def _promoted_entries() -> str:

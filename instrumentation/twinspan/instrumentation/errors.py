@@ -4,6 +4,7 @@
 
     TwinspanError
     ├── ConfigurationError (ValueError)     an option or argument has no meaning
+    │   ├── InvalidOption                   an option's value is of no use
     │   ├── UnknownAxis                     an axis name nobody defined
     │   ├── UnsuitableValue (TypeError)     a value of a kind that a question has no answer for
     │   ├── MissingExtra                    an optional package is not installed
@@ -48,6 +49,23 @@ class TwinspanError(Exception):
 
 class ConfigurationError(TwinspanError, ValueError):
     """An option or argument has no meaning; the message says which would."""
+
+
+class InvalidOption(ConfigurationError):
+    """An option has a value that is of no use.
+
+    Attributes:
+        option: its name.
+        value: the value.
+
+    >>> InvalidOption("mode", "stop", cure="use one of shadow, halt, repair").args[0]
+    "mode is 'stop'; use one of shadow, halt, repair"
+    """
+
+    def __init__(self, option: str, value: object, *, cure: str, joined: str = "; ") -> None:
+        self.option = option
+        self.value = value
+        super().__init__(f"{option} is {value!r}{joined}{cure}")
 
 
 class UnknownAxis(ConfigurationError):

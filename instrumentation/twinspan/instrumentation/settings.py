@@ -7,20 +7,28 @@ its section in `twinspan.toml`, and an environment variable `TWINSPAN_<SECTION>_
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
-import re
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
-from twinspan.instrumentation.errors import ConfigurationError
-from twinspan.instrumentation.narrowing import as_sequence
-from twinspan.instrumentation.perturbation import Axis, builtin_axis, load_axes
+from twinspan.instrumentation.divergence.selection import ESTIMATORS
+from twinspan.instrumentation.errors import ConfigurationError, InvalidOption
+from twinspan.instrumentation.option_checks import at_least, one_of, share
+from twinspan.instrumentation.option_sources import (
+    Given,
+    from_arguments,
+    from_environment,
+    from_file,
+    variable,
+)
+from twinspan.instrumentation.option_values import read_option
+from twinspan.instrumentation.perturbation import Axis
 from twinspan.instrumentation.probing.contrast import Contrast, Control, contrasts_of
 from twinspan.instrumentation.probing.rounds import (
     ADAPTIVE_PLAN,
@@ -106,20 +114,28 @@ class ProbeOptions:
     safe_tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _at_least("reference", self.reference, 2)
-        _at_least("counterfactual", self.counterfactual, 2)
-        _one_of("plan", self.plan, Plan)
-        _one_of("wording", self.wording, Wording)
-        _at_least("budget", 0 if self.budget is None else self.budget, 0)
-        _at_least("concurrency", self.concurrency, 1)
-        _at_least("retries", self.retries, 0)
-        _at_least("timeout", self.timeout, 0.001)
+        at_least("reference", self.reference, 2)
+        at_least("counterfactual", self.counterfactual, 2)
+        one_of("plan", self.plan, Plan)
+        one_of("wording", self.wording, Wording)
+        at_least("budget", 0 if self.budget is None else self.budget, 0)
+        at_least("concurrency", self.concurrency, 1)
+        at_least("retries", self.retries, 0)
+        at_least("timeout", self.timeout, 0.001)
+        share("audit_rate", self.audit_rate, zero=True)
+        share("minimum_rate", self.minimum_rate)
+        if self.probed_nodes is not None and not self.probed_nodes > 0:
+            raise InvalidOption("probed_nodes", self.probed_nodes, cure="it must be above 0")
+        if self.estimator not in ("auto", *ESTIMATORS):
+            known = ", ".join(("auto", *ESTIMATORS))
+            raise InvalidOption("estimator", self.estimator, cure=f"use one of {known}")
         for control in self.controls:
-            _one_of("controls", control, Control)
+            one_of("controls", control, Control)
 
     def covers(self, node: str) -> bool:
         """Whether a node is one of those that may be probed.
 
+        >>> from twinspan.instrumentation import builtin_axis
         >>> ProbeOptions(axes=(builtin_axis("age"),), nodes=("analyst_*",)).covers("analyst_a")
         True
         >>> ProbeOptions().covers("analyst_a")
@@ -216,25 +232,31 @@ class BreakerOptions:
     stream: Stream | None = None
 
     def __post_init__(self) -> None:
-        _one_of("mode", self.mode, Mode)
-        _one_of("trigger", self.trigger, Trigger)
-        _one_of("scaling", self.scaling, Scaling)
-        _one_of("reduction", self.reduction, Reduction)
-        _one_of("weights", self.weights, WeightMethod)
-        _one_of("stream", self.stream, Stream, optional=True)
-        if not 0 < self.alpha < 1:
-            raise ConfigurationError(f"alpha is {self.alpha!r}; it lies between 0 and 1, like 0.05")
-        for name in ("equivalence", "breadth"):
-            if not 0 < getattr(self, name) <= 1:
-                told = f"{name} is {getattr(self, name)!r}; it lies above 0 and up to 1"
-                raise ConfigurationError(told)
-        _at_least("cooldown", self.cooldown, 0)
-        _at_least("max_retries", self.max_retries, 0)
+        one_of("mode", self.mode, Mode)
+        one_of("trigger", self.trigger, Trigger)
+        one_of("scaling", self.scaling, Scaling)
+        one_of("reduction", self.reduction, Reduction)
+        one_of("weights", self.weights, WeightMethod)
+        one_of("stream", self.stream, Stream, optional=True)
+        share("alpha", self.alpha, one=False)
+        for name in ("equivalence", "breadth", "fast_alpha", "slow_alpha"):
+            share(name, getattr(self, name))
+        share("attenuation", self.attenuation, zero=True)
+        at_least("cooldown", self.cooldown, 0)
+        at_least("max_retries", self.max_retries, 0)
         if self.trigger != "monitor" and (self.tau_enter is None or self.tau_exit is None):
-            raise ConfigurationError(
-                f"trigger {self.trigger!r} needs tau_enter and tau_exit; "
-                "take them from `twinspan calibrate`, or use trigger 'monitor'"
+            raise InvalidOption(
+                "trigger",
+                self.trigger,
+                cure="which needs tau_enter and tau_exit; take them from `twinspan calibrate`, "
+                "or use trigger 'monitor'",
+                joined=", ",
             )
+        if (self.tau_enter is None) != (self.tau_exit is None):
+            raise InvalidOption("tau_enter", self.tau_enter, cure="give tau_exit with it")
+        if self.tau_enter is not None and not self.tau_enter > (self.tau_exit or 0.0) >= 0:
+            cure = f"it must be above tau_exit, {self.tau_exit!r}, and that at least 0"
+            raise InvalidOption("tau_enter", self.tau_enter, cure=cure)
 
     @property
     def holds_stream(self) -> bool:
@@ -273,11 +295,11 @@ class RepairOptions:
     repair_timeout: float = 600.0
 
     def __post_init__(self) -> None:
-        _one_of("repair", self.repair, RepairChoice)
-        _one_of("weighting", self.weighting, Weighting)
-        _at_least("rewrites", self.rewrites, 1)
-        _at_least("repair_samples", self.repair_samples, 3)
-        _at_least("repair_timeout", self.repair_timeout, 0.001)
+        one_of("repair", self.repair, RepairChoice)
+        one_of("weighting", self.weighting, Weighting)
+        at_least("rewrites", self.rewrites, 1)
+        at_least("repair_samples", self.repair_samples, 3)
+        at_least("repair_timeout", self.repair_timeout, 0.001)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,8 +317,8 @@ class RecordOptions:
     flush_spans: int = 5000
 
     def __post_init__(self) -> None:
-        _at_least("flush_seconds", self.flush_seconds, 0.01)
-        _at_least("flush_spans", self.flush_spans, 1)
+        at_least("flush_seconds", self.flush_seconds, 0.01)
+        at_least("flush_spans", self.flush_spans, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,178 +356,83 @@ class Settings:
         """
         env = os.environ if environ is None else environ
         path = config if config is not None else env.get(CONFIG_VARIABLE)
-        given = dict(arguments or {})
-        layers = [_from_file(Path(path)) if path else {}, _from_environment(env), given]
-        _refuse_unknown(given)
-        merged: dict[str, object] = {}
-        for layer in layers:
-            merged.update({key: value for key, value in layer.items() if value is not None})
+        given = {
+            **(from_file(Path(path), _NAMES) if path else {}),
+            **from_environment(env, _NAMES),
+            **from_arguments(arguments or {}, _NAMES),
+        }
         return cls(
-            **{name: section.build(merged) for name, section in _SECTIONS.items()},
+            **{name: section.build(given) for name, section in SECTIONS.items()},
             capture_content=env.get(CAPTURE_CONTENT_VARIABLE, "").lower() in _CONTENT_ON,
         )
 
 
-# --- one option -----------------------------------------------------------------------------
-
-
-def _at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ConfigurationError(f"{name} is {value!r}; it must be at least {least:g}")
-
-
-def _one_of(name: str, value: object, allowed: object, *, optional: bool = False) -> None:
-    choices = cast("tuple[str, ...]", getattr(allowed, "__args__", ()))
-    if value in choices or (optional and value is None):
-        return
-    raise ConfigurationError(f"{name} is {value!r}; use one of {', '.join(choices)}")
-
-
-def _words(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(word.strip() for word in value.split(",") if word.strip())
-    return tuple(str(word) for word in cast("Sequence[object]", value))
-
-
-def _axes(value: object) -> tuple[Axis, ...]:
-    items = _words(value) if isinstance(value, str) else cast("Sequence[object]", value)
-    axes: list[Axis] = []
-    for item in items:
-        if isinstance(item, Axis):
-            axes.append(item)
-        elif str(item).endswith(".toml"):
-            axes.extend(load_axes(Path(str(item))))
-        else:
-            axes.append(builtin_axis(str(item)))
-    return tuple(axes)
-
-
-def _objects(value: object) -> tuple[object, ...]:
-    if isinstance(value, str):
-        return _words(value)
-    return tuple(as_sequence(value) or (value,))
-
-
-def _whole(value: object) -> int:
-    return int(cast(Any, value))
-
-
-def _real(value: object) -> float:
-    return float(cast(Any, value))
-
-
-def _text(value: object) -> str:
-    return str(value)
-
-
-_CONVERTERS: Final[dict[str, Callable[[object], object]]] = {
-    "tuple[Axis, ...]": _axes,
-    "tuple[str, ...]": _words,
-    "tuple[Control, ...]": _words,
-    "tuple[object, ...]": _objects,
-    "object | None": lambda value: value,
-    "int": _whole,
-    "int | None": _whole,
-    "float": _real,
-    "float | None": _real,
-    "Path | None": lambda value: Path(str(value)),
-}
-
-
 @dataclass(frozen=True, slots=True)
-class _Section:
-    """One group of options and how its values are read."""
+class Section:
+    """One group of options.
+
+    Attributes:
+        options: their dataclass.
+    """
 
     options: type[Any]
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The options' names."""
         return tuple(option.name for option in dataclasses.fields(self.options))
 
-    def build(self, merged: Mapping[str, object]) -> Any:
-        values = {
-            option.name: self._convert(option.name, str(option.type), merged[option.name])
-            for option in dataclasses.fields(self.options)
-            if option.name in merged
-        }
-        return self.options(**values)
+    def build(self, given: Mapping[str, Given]) -> Any:
+        """The options, from those that were given.
 
-    @staticmethod
-    def _convert(name: str, annotation: str, value: object) -> object:
+        Raises:
+            ConfigurationError: if a value has no meaning; the message names its place.
+        """
+        values: dict[str, object] = {}
+        for option in dataclasses.fields(self.options):
+            if option.name in given:
+                with _at(given[option.name].place):
+                    values[option.name] = read_option(
+                        option.name, str(option.type), given[option.name].value
+                    )
         try:
-            return _CONVERTERS.get(annotation, _text)(value)
-        except ConfigurationError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"{name} is {value!r}, which is no {annotation.split(' ')[0]}"
-            ) from error
+            return self.options(**values)
+        except InvalidOption as error:
+            with _at(given[error.option].place if error.option in given else ""):
+                raise
 
 
-_SECTIONS: Final[dict[str, _Section]] = {
-    "probe": _Section(ProbeOptions),
-    "breaker": _Section(BreakerOptions),
-    "repair": _Section(RepairOptions),
-    "record": _Section(RecordOptions),
-}
-
-
-def variable(section: str, option: str) -> str:
-    """The environment variable of an option.
-
-    >>> variable("breaker", "alpha")
-    'TWINSPAN_BREAKER_ALPHA'
-    """
-    return f"TWINSPAN_{section}_{option}".upper()
-
-
-def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
-    return {
-        option: env[variable(name, option)]
-        for name, section in _SECTIONS.items()
-        for option in section.names
-        if env.get(variable(name, option), "") != ""
-    }
-
-
-def _from_file(path: Path) -> dict[str, object]:
+@contextmanager
+def _at(place: str) -> Generator[None]:
+    """Say in an error where the value stands that it is about."""
     try:
-        text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot read {str(path)!r}: {error.strerror}; name an existing twinspan.toml"
-        ) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{str(path)!r} is no TOML: {error}") from error
-    found: dict[str, object] = {}
-    for name, values in content.items():
-        if name not in _SECTIONS or not isinstance(values, dict):
-            raise _unknown(f"[{name}]", [f"[{known}]" for known in _SECTIONS], path, text, name)
-        for option, value in cast("dict[str, object]", values).items():
-            if option not in _SECTIONS[name].names:
-                raise _unknown(option, _SECTIONS[name].names, path, text, option)
-            found[option] = value
-    return found
+        yield
+    except ConfigurationError as error:
+        if place:
+            error.args = (f"{place}: {error.args[0]}", *error.args[1:])
+        raise
 
 
-def _refuse_unknown(given: Mapping[str, object]) -> None:
-    known = [option for section in _SECTIONS.values() for option in section.names]
-    for option in given:
-        if option not in known:
-            raise _unknown(option, known)
+SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(
+    {
+        "probe": Section(ProbeOptions),
+        "breaker": Section(BreakerOptions),
+        "repair": Section(RepairOptions),
+        "record": Section(RecordOptions),
+    }
+)
+"""The sections of a `twinspan.toml`."""
 
+_NAMES: Final = {name: section.names for name, section in SECTIONS.items()}
 
-def _unknown(
-    what: str,
-    known: Sequence[str],
-    path: Path | None = None,
-    text: str = "",
-    needle: str = "",
-) -> ConfigurationError:
-    close = difflib.get_close_matches(what, known, n=1)
-    cure = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-    match = re.search(rf"^[ \t\[]*{re.escape(needle)}\b", text, re.MULTILINE) if needle else None
-    line = f", line {text.count(chr(10), 0, match.start()) + 1}" if match else ""
-    where = f" in {str(path)!r}{line}" if path is not None else ""
-    return ConfigurationError(f"there is no option {what!r}{where}; {cure}")
+__all__ = [
+    "CAPTURE_CONTENT_VARIABLE",
+    "CONFIG_VARIABLE",
+    "SECTIONS",
+    "BreakerOptions",
+    "ProbeOptions",
+    "RecordOptions",
+    "RepairOptions",
+    "Settings",
+    "variable",
+]

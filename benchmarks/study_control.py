@@ -4,18 +4,24 @@ A 21-node graph in ten layers, four axes, nodes that answer by known laws; bias 
 fourth superstep on, in every later node ("prop") or in one ("single"). Prints, per rule, the share
 of clean runs halted and, per kind of bias, the share detected and the mean delay in supersteps.
 
-Run with ``python benchmarks/study_control.py``; ``--quick`` for a tenth of the runs.
+Then 36 small worlds without bias, and a seeded bias that spreads, with and without the weights.
+
+    python benchmarks/study_control.py                              # 10,000 clean runs each
+    python benchmarks/study_control.py --quick                      # a tenth of them
+    python benchmarks/study_control.py --out docs/studies/control.md
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import numpy as np
 
@@ -181,46 +187,177 @@ def _scores(rule: str, weights: Floats) -> Iterator[tuple[str, Callable[..., Flo
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A small world: so many nodes a superstep, all answering by one law."""
+
+    nodes: int
+    axes: int
+    steps: int
+    law: int
+    reference: int
+    counterfactual: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nodes} nodes, {self.axes} axes, {self.steps:>2} supersteps, "
+            f"{LAW_NAMES[self.law]:<9} {self.reference}/{self.counterfactual}"
+        )
+
+    def world(self, seed: int) -> World:
+        """The world, to draw answers from."""
+        return World(
+            layers=(self.nodes,) * self.steps, laws=(LAWS[self.law],), axes=self.axes, seed=seed
+        )
+
+
+LAW_NAMES: Final = ("binary", "5 classes", "30 hot")
+SIZES: Final = ((6, 3), (10, 5), (20, 10))
+
+
+def all_shapes() -> list[Shape]:
+    """1 to 3 nodes, 1 or 2 axes, 5 or 50 supersteps, three laws; each law with each size."""
+    grid = [
+        (nodes, axes, steps, law)
+        for nodes in (1, 2, 3)
+        for axes in (1, 2)
+        for steps in (5, 50)
+        for law in range(3)
+    ]
+    return [Shape(*each, *SIZES[(number + number // 3) % 3]) for number, each in enumerate(grid)]
+
+
+def clean_halts(shape: Shape, runs: int, *, seed: int) -> dict[float, float]:
+    """Share of clean runs of one shape that the monitor halts, by alpha."""
+    counts = dict.fromkeys((0.05, 0.01), 0)
+    book = OrbitBook(shape.reference, shape.counterfactual)
+    chunk = max(1, 40_000 // (shape.nodes * shape.steps * shape.axes))
+    for start in range(0, runs, chunk):
+        world = shape.world(seed + 36 * start)
+        probes = world.probes(book, min(chunk, runs - start), Scenario())
+        for alpha in counts:
+            path = Monitor(world.layers, shape.axes, alpha=alpha).path(probes.e, probes)
+            counts[alpha] += int((Halts.at(path, 1 / alpha).step < shape.steps).sum())
+    return {alpha: count / runs for alpha, count in counts.items()}
+
+
 def shapes(runs: int) -> None:
     """False halts in 36 small worlds: nodes, axes, supersteps, laws, sample sizes."""
-    print("\n36 shapes, clean: share of runs halted by RunMonitor")
-    sizes = ((6, 3), (10, 5), (20, 10))
+    print(f"\n36 shapes, clean, {runs} runs each: share of runs halted by RunMonitor")
+    print(f"{'':<62}{'alpha .05':>13}{'alpha .01':>13}")
     worst = {0.05: 0.0, 0.01: 0.0}
-    for number, (nodes, axes, steps, law) in enumerate(_shapes()):
-        book = OrbitBook(*sizes[number % 3])
-        counts = dict.fromkeys(worst, 0)
-        chunk = max(1, 40_000 // (nodes * steps * axes))
-        for start in range(0, runs, chunk):
-            world = World(layers=(nodes,) * steps, laws=(law,), axes=axes, seed=number + 36 * start)
-            probes = world.probes(book, min(chunk, runs - start), Scenario())
-            for alpha in worst:
-                path = Monitor(world.layers, axes, alpha=alpha).path(probes.e, probes)
-                counts[alpha] += int((Halts.at(path, 1 / alpha).step < steps).sum())
-        worst = {alpha: max(worst[alpha], counts[alpha] / runs) for alpha in worst}
-    print({alpha: f"worst {rate:.4f}" for alpha, rate in worst.items()})
+    for number, shape in enumerate(all_shapes()):
+        rates = clean_halts(shape, runs, seed=number)
+        worst = {alpha: max(rate, worst[alpha]) for alpha, rate in rates.items()}
+        print(f"{shape!s:<62}" + "".join(f"{rate:13.4f}" for rate in rates.values()), flush=True)
+    print(f"{'worst':<62}" + "".join(f"{rate:13.4f}" for rate in worst.values()))
 
 
-def _shapes() -> Iterator[tuple[int, int, int, tuple[float, ...]]]:
-    for nodes in (1, 2, 3):
-        for axes in (1, 2):
-            for steps in (5, 50):
-                for law in LAWS[:3]:
-                    yield nodes, axes, steps, law
+def propagation(seeds: int) -> None:
+    """A seeded bias spreads: what B_fast does, with Katz weights and with uniform ones."""
+    print(f"\nseeded propagation, {seeds} seeds: share of seeds in which B_fast ...")
+    columns = ("rises", "over 1.645 sd", "mean at start", "mean at end")
+    print(f"{'':<62}" + "".join(f"{name:>15}" for name in columns))
+    for name, layers, start in (("root, hub, 4 workers", HUB, 1), ("21 nodes", LAYERS, START)):
+        katz = in_order(weights_of(layers), scaled=True)
+        for label, weights in (("Katz", katz), ("uniform", np.ones_like(katz))):
+            for kind, share in (("seeded .9", 0.9), ("seeded .7", 0.7), ("control", 0.0)):
+                found = spread(layers, start, share, weights, seeds)
+                cells = (
+                    f"{found.rises:15.2f}{found.over:15.2f}{found.first:15.3f}{found.last:15.3f}"
+                )
+                print(f"{f'{name}, {label}, {kind}':<62}" + cells, flush=True)
+
+
+HUB: Final = (1, 1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What B_fast did over the seeds.
+
+    Attributes:
+        rises: share of seeds in which it ends above where the bias began.
+        over: share that ends more than 1.645 null deviations above 0.
+        first, last: its mean where the bias began, and at the end.
+    """
+
+    rises: float
+    over: float
+    first: float
+    last: float
+
+
+def spread(
+    layers: tuple[int, ...], start: int, share: float, weights: Floats, seeds: int
+) -> Spread:
+    """Probe a bias that begins in one superstep and reaches every later node."""
+    world, book = World(layers=layers, laws=(LAWS[1],), axes=1, seed=20260731), OrbitBook(10, 5)
+    probes = world.probes(book, seeds, Scenario(share=share, start=start))
+    score = ewma(reduced(probes.delta.mean(axis=2), weights, layers, "impact_sum"), 0.7)
+    deviations = standardised(probes, weights, layers, "impact_sum", 0.7)
+    return Spread(
+        rises=float((score[:, -1] > score[:, start]).mean()),
+        over=float((deviations[:, -1] > 1.645).mean()),
+        first=float(score[:, start].mean()),
+        last=float(score[:, -1].mean()),
+    )
+
+
+class _Tee(io.StringIO):
+    """Keeps what is printed, and shows it."""
+
+    def __init__(self, shown: TextIO) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def write(self, text: str) -> int:
+        self._shown.write(text)
+        return super().write(text)
+
+    def flush(self) -> None:
+        self._shown.flush()
+
+
+PAGE: Final = """# Control: false halts, detection, cost
+
+Made by `python {command}`; every number comes out of it again. {clean:,} clean runs and {biased:,}
+biased ones a row, by path permutation a fifth of them. A cell of a biased column is the share of
+runs that were halted once the bias had begun, and the mean delay in supersteps.
+
+```
+{tables}
+```
+"""
 
 
 def main() -> None:
     """Runs everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the runs")
-    size = Size(clean=1_000, biased=300) if parser.parse_args().quick else Size(10_000, 2_000)
-    start = time.perf_counter()
-    fixed_probing(size)
-    peer_rule(size)
-    path_permutation(size)
-    adaptive_probing(size)
-    ablation(size)
-    shapes(size.clean)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write a page of it")
+    given = parser.parse_args()
+    size = Size(clean=1_000, biased=300) if given.quick else Size(10_000, 2_000)
+    start, shown = time.perf_counter(), _Tee(sys.stdout)
+    with contextlib.redirect_stdout(shown):
+        fixed_probing(size)
+        peer_rule(size)
+        path_permutation(size)
+        adaptive_probing(size)
+        ablation(size)
+        shapes(size.clean)
+        propagation(100)
     print(f"\n{time.perf_counter() - start:.0f} s; clean runs {size.clean}, biased {size.biased}")
+    if given.out is not None:
+        command = "benchmarks/study_control.py" + (" --quick" if given.quick else "")
+        page = PAGE.format(
+            command=f"{command} --out {given.out}",
+            clean=size.clean,
+            biased=size.biased,
+            tables=shown.getvalue().strip("\n"),
+        )
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Graph:
 
     def __init__(self, checkpointer: Any = None, *, broken_rerun: bool = False) -> None:
         self.seen: list[str] = []
+        self.biased = True
         self._broken = broken_rerun
         self._calls = threading.Lock()
         graph: Any = StateGraph(State)
@@ -55,7 +56,8 @@ class Graph:
     def _analyst_a(self, state: Any) -> State:
         if self._broken and not says(state["text"], "she", "he"):
             raise RuntimeError("cannot be blind")
-        return {"a": "decline" if says(state["text"], "she") else "approve"}
+        declines = self.biased and says(state["text"], "she")
+        return {"a": "decline" if declines else "approve"}
 
     def _reviewer(self, state: Any) -> State:
         self.seen.append(state["a"])

@@ -10,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinspan.collector.breaker import CircuitBreaker
-from twinspan.collector.control_state import ControlInputs, ControlState, Measurement
+from twinspan.collector.control_state import (
+    MOST_REMEMBERED,
+    ControlInputs,
+    ControlState,
+    Measurement,
+)
 from twinspan.collector.decision import BreakerDecision, BreakerState, Decision, Reason
 from twinspan.collector.machine import ControlMachine
-from twinspan.instrumentation.errors import ConfigurationError, InvalidMeasurement
+from twinspan.instrumentation.errors import ConfigurationError, InvalidMeasurement, NothingToReset
 from twinspan.instrumentation.settings import Trigger
 
 WIDE = CircuitBreaker(1.0, 0.5)
@@ -316,13 +321,30 @@ def test_a_person_resets_an_escalated_run_and_it_is_on_record() -> None:
     for number, fast in enumerate((1.2, 1.2, 0.1)):
         state, _ = machine.step(state, inputs(number, fast, payload="p"))
     assert state.state == BreakerState.ESCALATED
-    state, decision = machine.reset(state, superstep="3/reset")
+    asked = inputs(3, 0.1)
+    state, decision = machine.reset(state, asked)
     assert (decision.state_from, decision.state_to) == ("escalated", "normal")
     assert decision.reason == Reason.RESET_BY_PERSON
     assert state.frozen_payload is None
-    assert machine.reset(state, superstep="3/reset") == (state, decision)
+    assert machine.reset(state, asked) == (state, decision)
     _, after = machine.step(state, inputs(4, 1.2))
     assert (after.state_to, after.attempts) == ("intervention", 1)
+
+
+def test_a_run_that_is_not_stopped_cannot_be_reset() -> None:
+    machine = ControlMachine(breaker=WIDE)
+    state, _ = machine.step(ControlState(), inputs(0, 0.1))
+    with pytest.raises(NothingToReset, match="'normal'"):
+        machine.reset(state, inputs(1))
+
+
+def test_a_run_without_end_remembers_so_many_decisions_and_no_more() -> None:
+    """A superstep that is executed again is a late one."""
+    machine, state = ControlMachine(breaker=WIDE), ControlState()
+    for number in range(3 * MOST_REMEMBERED):
+        state, _ = machine.step(state, inputs(number, 0.1))
+    assert len(state.decided) == MOST_REMEMBERED
+    assert str(3 * MOST_REMEMBERED - 1) in state.decided and "0" not in state.decided
 
 
 def test_attempts_are_counted_afresh_after_recovery() -> None:

@@ -6,16 +6,16 @@ altered no longer has its hash; one that was removed leaves its successor withou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from twinspan.analysis.recorded import ID_COLUMNS, typed_spans
+from twinspan.analysis.recorded import BESIDE, RecordedRun, decided_runs
 from twinspan.analysis.store import Store
 from twinspan.collector.chain import GENESIS, decision_hash
 from twinspan.instrumentation import conventions as c
 
-_OUTSIDE: Final = frozenset({c.AUDIT_PREV_HASH, c.ERROR_TYPE, *ID_COLUMNS})
+_OUTSIDE: Final = frozenset({c.AUDIT_PREV_HASH, c.ERROR_TYPE, *BESIDE})
 """What a span has besides the content that was hashed."""
 
 
@@ -39,26 +39,32 @@ class ChainBreak:
 def broken_links(store: Store, run_id: str | None = None) -> list[ChainBreak]:
     """Every decision whose hash or predecessor does not fit; empty if all do.
 
+    The chain goes through all processes that worked on a run, unless one says that it found
+    nothing to go on with.
+
     Args:
         store: opened spans.
         run_id: one run; all of them if None.
     """
-    decisions = typed_spans(store, "network", run_id, "run_id, audit_writer, audit_seq")
-    return list(_breaks([each for each in decisions if each.get(c.AUDIT_HASH) is not None]))
+    return [each for run in decided_runs(store, run_id) for each in _breaks(run)]
 
 
-def _breaks(decisions: Sequence[Mapping[str, Any]]) -> Iterator[ChainBreak]:
-    previous: dict[tuple[str, str | None], str] = {}
-    for decision in decisions:
-        chain = (str(decision.get(c.RUN_ID)), cast("str | None", decision.get(c.AUDIT_WRITER)))
-        expected = previous.get(chain, GENESIS)
-        named = str(decision.get(c.AUDIT_PREV_HASH))
-        if named != expected:
-            yield _break(decision, "its predecessor is missing or was altered")
-        content = {key: value for key, value in decision.items() if key not in _OUTSIDE}
-        if decision_hash(content, named) != decision[c.AUDIT_HASH]:
-            yield _break(decision, "its content does not fit its hash")
-        previous[chain] = str(decision[c.AUDIT_HASH])
+def _breaks(run: RecordedRun) -> Iterator[ChainBreak]:
+    previous = GENESIS
+    for part in run.parts:
+        if part.told is not None and part.told.get(c.RUN_RESUMED) == "lost":
+            previous = GENESIS
+        for step in part.supersteps:
+            decision = step.told
+            if decision.get(c.AUDIT_HASH) is None:
+                continue
+            named = str(decision.get(c.AUDIT_PREV_HASH))
+            if named != previous:
+                yield _break(decision, "its predecessor is missing or was altered")
+            content = {key: value for key, value in decision.items() if key not in _OUTSIDE}
+            if decision_hash(content, named) != decision[c.AUDIT_HASH]:
+                yield _break(decision, "its content does not fit its hash")
+            previous = str(decision[c.AUDIT_HASH])
 
 
 def _break(decision: Mapping[str, Any], reason: str) -> ChainBreak:

@@ -7,13 +7,12 @@ earlier does not unmake what came later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twinspan.analysis.recorded import RecordedRun, RecordedSuperstep
 from twinspan.collector.decision import BreakerDecision
-from twinspan.collector.run_control import RunControl, measurement_of, superstep_id
-from twinspan.collector.weights import dependency_weights
+from twinspan.collector.reckoning import Reckoned, reckon
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.settings import BreakerOptions
 
@@ -46,33 +45,15 @@ def replay(run: RecordedRun, options: BreakerOptions | None = None) -> list[Repl
         run: the run.
         options: the configuration; the recorded one if None.
     """
-    used = options or run.options
-    dag = run.dag
-    weights: Mapping[str, float] = dependency_weights(dag, used.weights, used.attenuation).scaled
-    control = RunControl.begin(dag, weights, run.axes, used)
-    repairs = 0
-    replayed: list[Replayed] = []
-    for item in run.supersteps:
-        repairs += item.is_repair
-        replayed.append(_again(control, item, repairs if item.is_repair else None))
-    return replayed
+    return [_replayed(step) for step in reckon(run, options)]
 
 
-def _again(control: RunControl, item: RecordedSuperstep, repair: int | None) -> Replayed:
-    if repair is None:
-        evidence = control.take_in(item.records)
-    else:
-        evidence = control.take_in_again(item.kept, item.measured)
-    decision = control.decide(
-        superstep_id(
-            str(item.told.get(c.SUPERSTEP_SCOPE, "")), int(item.told[c.SUPERSTEP_INDEX]), repair
-        ),
-        measurement=measurement_of(evidence, repair=repair is not None, bound=control.bound),
-    )
+def _replayed(step: Reckoned) -> Replayed:
+    control = step.control
     network = control.accumulator.state
     return Replayed(
-        recorded=item,
-        decision=decision,
+        recorded=step.recorded,
+        decision=step.decision,
         step=network.step,
         raw_fast=network.fast_average.raw,
         observed=control.observed_share,

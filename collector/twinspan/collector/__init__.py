@@ -13,6 +13,7 @@ from twinspan.collector.machine import ControlMachine
 from twinspan.collector.monitor import RunMonitor
 from twinspan.collector.processor import ControlProcessor
 from twinspan.collector.recorder import Recorder
+from twinspan.collector.resetting import reset_run
 from twinspan.collector.topology import AgentDAG
 from twinspan.collector.weights import dependency_weights
 
@@ -31,5 +32,6 @@ __all__ = [
     "attach",
     "dependency_weights",
     "katz_weight",
+    "reset_run",
     "route_intervention",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,17 +20,20 @@ from twinspan.collector.intervention.setup import Repairs
 from twinspan.collector.processor import ControlProcessor
 from twinspan.collector.recorder import Recorder
 from twinspan.collector.records import ProbeRecord
+from twinspan.collector.resetting import reset_recorded, reset_state
+from twinspan.collector.resuming import TakenUp, take_up
 from twinspan.collector.run_control import (
     RunControl,
     machine_of,
     measurement_of,
-    superstep_id,
 )
+from twinspan.collector.run_files import read_run
 from twinspan.collector.runs import Runs, RunState
 from twinspan.collector.telling import cut_edges, halt_of, payload_of, run_configuration, tell
 from twinspan.collector.topology import AgentDAG
 from twinspan.collector.weights import DependencyWeights, dependency_weights
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.errors import UnknownRun
 from twinspan.instrumentation.gate import (
     PROCEED,
     Boundary,
@@ -37,8 +42,11 @@ from twinspan.instrumentation.gate import (
     Topology,
     Verdict,
 )
+from twinspan.instrumentation.run import topology_attributes
 from twinspan.instrumentation.settings import Settings
 from twinspan.instrumentation.tracing import RunTracer
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,10 @@ class Incident:
         return [record for record in self.scored if record.task_id not in repaired]
 
 
+def _attempt(attempt: int) -> dict[str, object]:
+    return {c.SUPERSTEP_ATTEMPT: attempt} if attempt else {}
+
+
 class ControlGate:
     """The collector behind the gate: state per run, decisions from spans alone.
 
@@ -78,6 +90,7 @@ class ControlGate:
         self._machine = machine_of(settings.breaker)
         self._repairs = Repairs.of(settings)
         self._weighed: dict[Topology, tuple[AgentDAG, DependencyWeights]] = {}
+        self._unfinished: set[str] = set()
 
     @property
     def processors(self) -> Sequence[SpanProcessor]:
@@ -102,19 +115,59 @@ class ControlGate:
             node: NodeWeight(scaled=scaled[node], share=shares[node], method=options.weights)
             for node in dag.nodes
         }
-        control = RunControl.begin(
+        fresh = RunControl.begin(
             dag, scaled, self.settings.probe.labels, options, machine=self._machine
         )
-        self.runs.open(run.run_id, RunState(tracer=run, control=control))
+        taken = self._take_up(run, topology, fresh) if run.resumed else None
+        state = RunState(tracer=run, control=fresh) if taken is None else taken.state
+        self._make_room(self.runs.open(run.run_id, state))
         return RunPlan(
             weights=weights,
             rates=self._rates(shares),
             attributes={
                 **run_configuration(options),
                 c.GRAPH_CYCLIC: not weighed.acyclic,
+                c.GRAPH_DEPTH: dag.depth or None,
+                c.GRAPH_NODE_COUNT: len(dag),
                 c.AUDIT_AXES: list(self.settings.probe.labels),
+                c.RUN_RESUMED: None if taken is None else taken.how,
             },
+            attempts=dict(state.halts),
+            spent=state.spent,
+            executed=Counter(state.decided.values()),
         )
+
+    def _take_up(self, run: RunTracer, topology: Topology, fresh: RunControl) -> TakenUp:
+        """The state of a run that goes on: from the record, else from memory, else anew."""
+        kept = self.runs.take_up(run.run_id)
+        if self.recorder is not None:
+            self.recorder.flush(run.run_id)
+            recorded = read_run(self.recorder.folder, run.run_id)
+            if recorded is not None:
+                return take_up(
+                    recorded,
+                    run,
+                    fresh,
+                    graph_id=topology_attributes(topology)[c.GRAPH_ID],
+                    options=self.settings.breaker,
+                )
+        if kept is not None:
+            kept.tracer = run
+            return TakenUp(state=kept, how="memory")
+        _logger.warning(
+            "run %s goes on, and nothing is known of it here: its control begins anew; "
+            "set `record` to a folder that all its processes share",
+            run.run_id,
+        )
+        return TakenUp(state=RunState(tracer=run, control=fresh), how="lost")
+
+    def _make_room(self, gone: Sequence[str]) -> None:
+        """Let go of runs that never ended."""
+        for run_id in gone:
+            _logger.warning(
+                "run %s never ended and was given up; if it goes on, it is not controlled", run_id
+            )
+            self.run_ended(run_id)
 
     def _rates(self, shares: Mapping[str, float]) -> dict[str, float]:
         """Probability of probing each node that may be probed."""
@@ -144,9 +197,17 @@ class ControlGate:
         if state is None or not self.settings.probe.axes:
             return PROCEED
         records = self.runs.take_out(boundary.run.run_id, boundary.scope, boundary.superstep)
-        evidence = state.control.take_in(records)
+        attempt = state.halts.get(boundary.place, 0)
+        if not attempt:
+            records = state.undecided(records)
+            scored = any(record.delta is not None for record in records)
+            if not scored and state.control.has_decided(*boundary.place):
+                return PROCEED  # executed again, or parted by an interrupt: nothing new to decide
+        evidence, is_repair = state.control.take_in_executed(records, attempt=attempt)
         suspects = state.control.suspects(evidence)
-        decision = self._decide(state, boundary, evidence, suspects)
+        decision = self._decide(
+            state, boundary, evidence, suspects, attempt=attempt, is_repair=is_repair
+        )
         guilty = suspects if decision.halted else ()
         tell(
             state,
@@ -155,7 +216,11 @@ class ControlGate:
             options=self.settings.breaker,
             evidence=evidence,
             guilty=guilty,
+            extra=_attempt(attempt),
         )
+        if attempt and not decision.halted:
+            del state.halts[boundary.place]
+            state.note_decided(records)
         incident = Incident(decision=decision, guilty=guilty, scored=evidence.scored)
         return self._verdict(boundary, incident)
 
@@ -167,12 +232,14 @@ class ControlGate:
         suspects: Sequence[ProbeRecord],
         *,
         repair: int | None = None,
+        attempt: int = 0,
+        is_repair: bool = False,
     ) -> BreakerDecision:
         edges = cut_edges(boundary, suspects)
         return state.control.decide(
-            superstep_id(boundary.scope, boundary.superstep, repair),
+            state.control.name(*boundary.place, repair=repair, attempt=attempt),
             measurement=measurement_of(
-                evidence, repair=repair is not None, bound=state.control.bound
+                evidence, repair=is_repair or repair is not None, bound=state.control.bound
             ),
             payload={record.node: payload_of(boundary, record.task_id) for record in suspects},
             edge=edges[0] if edges else None,
@@ -185,6 +252,8 @@ class ControlGate:
         if self.recorder is not None:
             self.recorder.commit(boundary.run.run_id)
         repairs = self.settings.breaker.mode == "repair" and bool(guilty)
+        if not repairs:
+            self._stopped(boundary)
         return Verdict(
             action="repair" if repairs else "halt",
             halt=halt_of(boundary, decision, guilty),
@@ -198,6 +267,7 @@ class ControlGate:
         state = self.runs.get(boundary.run.run_id)
         incident = verdict.ticket
         if state is None or not isinstance(incident, Incident):
+            self._stopped(boundary)
             return Verdict(action="halt", halt=verdict.halt)
         halt = verdict.halt
         route = route_intervention(
@@ -226,7 +296,16 @@ class ControlGate:
                 break
         if self.recorder is not None:
             self.recorder.commit(boundary.run.run_id)
+        self._stopped(boundary)
         return Verdict(action="halt", halt=halt)
+
+    def _stopped(self, boundary: Boundary) -> None:
+        """The superstep stays halted; whoever executes it again makes another attempt."""
+        state = self.runs.get(boundary.run.run_id)
+        if state is not None:
+            state.halts[boundary.place] = state.halts.get(boundary.place, 0) + 1
+            for execution in boundary.executions:
+                state.decided.pop(execution.task_id, None)
 
     async def _intervene(
         self,
@@ -267,7 +346,12 @@ class ControlGate:
         measured = [] if failed else [record for item in tried for record in item.measured]
         evidence = state.control.take_in_again(incident.kept, measured)
         decision = self._decide(
-            state, boundary, evidence, incident.guilty, repair=state.interventions
+            state,
+            boundary,
+            evidence,
+            incident.guilty,
+            repair=state.interventions,
+            attempt=state.halts.get(boundary.place, 0),
         )
         tell(
             state,
@@ -276,7 +360,10 @@ class ControlGate:
             options=self.settings.breaker,
             evidence=evidence,
             guilty=incident.guilty,
-            extra={c.INTERVENTION_ID: tried[0].intervention_id},
+            extra={
+                c.INTERVENTION_ID: tried[0].intervention_id,
+                **_attempt(state.halts.get(boundary.place, 0)),
+            },
         )
         return decision
 
@@ -311,6 +398,11 @@ class ControlGate:
             return {}
         for item in state.handovers.values():
             item.close("cleared")
+        state.handovers.clear()
+        if state.tracer.resumable and self.recorder is None:
+            self.runs.keep(run_id, state)
+        elif state.tracer.resumable:
+            self._unfinished.add(run_id)
         control = state.control
         network = control.accumulator.state
         probed = bool(self.settings.probe.axes)
@@ -321,9 +413,42 @@ class ControlGate:
         }
 
     def run_ended(self, run_id: str) -> None:
-        """Everything of the run goes to disk, without its caller waiting for it."""
-        if self.recorder is not None:
+        """Everything of the run goes to disk.
+
+        The caller of a run that is over does not wait for it. Of one that may go on he does:
+        another process may take it up next.
+        """
+        if self.recorder is None:
+            return
+        if run_id in self._unfinished:
+            self._unfinished.discard(run_id)
+            self.recorder.close_run(run_id)
+        else:
             self.recorder.end_run(run_id)
+
+    # --- a person ------------------------------------------------------------------------------
+
+    def reset(self, run_id: str, *, by: str) -> BreakerDecision:
+        """Let a stopped run go on: a decision of a person, chained and recorded like any other.
+
+        Args:
+            run_id: the run, live or stopped.
+            by: who decides it, as they call themselves; it is recorded.
+
+        Raises:
+            UnknownRun: nothing is known of the run here.
+            NothingToReset: the run is not stopped.
+        """
+        state = self.runs.get(run_id)
+        if state is None and self.recorder is not None:
+            return reset_recorded(self.recorder, run_id, by=by)
+        state = state or self.runs.kept(run_id)
+        if state is None:
+            raise UnknownRun(run_id, where="this process, which keeps no record")
+        decision = reset_state(state, options=self.settings.breaker, by=by)
+        if self.recorder is not None:
+            self.recorder.commit(run_id)
+        return decision
 
     def shutdown(self) -> None:
         """Flush the record."""

@@ -13,6 +13,10 @@ Measurement: TypeAlias = Literal["none", "fresh", "repair", "unproven", "failed"
 WATCHING: Final = frozenset({BreakerState.NORMAL, BreakerState.WARNING})
 """States in which payloads pass."""
 
+MOST_REMEMBERED: Final = 128
+"""Decisions of a run that are remembered: a superstep that is executed again is a late one, and a
+run without end must not grow."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlInputs:
@@ -56,7 +60,7 @@ class ControlState:
         cooldown: supersteps of cool-down still to come.
         last_fast: B_fast of the superstep before.
         frozen_payload, frozen_error: the payload of the edge that was cut last, until recovery.
-        decided: the decision of every superstep so far.
+        decided: the latest decisions, at most `MOST_REMEMBERED`, by superstep.
     """
 
     state: BreakerState = BreakerState.NORMAL

@@ -7,10 +7,15 @@ from types import MappingProxyType
 from typing import NamedTuple, get_args
 
 from twinspan.collector.breaker import CircuitBreaker, check_finite, freeze
-from twinspan.collector.control_state import WATCHING, ControlInputs, ControlState
+from twinspan.collector.control_state import (
+    MOST_REMEMBERED,
+    WATCHING,
+    ControlInputs,
+    ControlState,
+)
 from twinspan.collector.decision import BreakerDecision, BreakerState, Decision, Reason
 from twinspan.collector.triggers import MONITOR_WARN, Reading, read
-from twinspan.instrumentation.errors import ConfigurationError
+from twinspan.instrumentation.errors import ConfigurationError, NothingToReset
 from twinspan.instrumentation.settings import Trigger
 
 
@@ -131,20 +136,30 @@ class ControlMachine:
         outcome = self._outcome(state, inputs, reading)
         return self._moved(state, inputs, outcome, thresholds, reading)
 
-    def reset(self, state: ControlState, *, superstep: str) -> tuple[ControlState, BreakerDecision]:
-        """A person lets the run go on; the reset is a decision like any other.
+    def reset(
+        self, state: ControlState, inputs: ControlInputs
+    ) -> tuple[ControlState, BreakerDecision]:
+        """A person lets a stopped run go on; the reset is a decision like any other.
+
+        Args:
+            state: the run's state before.
+            inputs: the numbers as they stand, under an id of the reset's own.
+
+        Raises:
+            NothingToReset: the run is not stopped.
 
         >>> machine = ControlMachine()
         >>> escalated = ControlState(state=BreakerState.ESCALATED, attempts=3)
-        >>> state, decision = machine.reset(escalated, superstep="7/reset")
+        >>> state, decision = machine.reset(escalated, ControlInputs(superstep="7/reset-1"))
         >>> state.state.value, state.attempts, decision.reason.value
         ('normal', 0, 'reset_by_person')
         """
-        known = state.decided.get(superstep)
+        known = state.decided.get(inputs.superstep)
         if known is not None:
             return state, known
+        if state.state in WATCHING:
+            raise NothingToReset(state=state.state.value)
         outcome = _Outcome(BreakerState.NORMAL, Decision.PROCEED, Reason.RESET_BY_PERSON)
-        inputs = ControlInputs(superstep=superstep)
         reading = self._reading(self.breaker, inputs)
         return self._moved(state, inputs, outcome, self.breaker, reading)
 
@@ -290,4 +305,6 @@ def _remembered(
             if old.frozen_payload is not None:
                 decided[superstep] = replace(old, frozen_payload=None)
     decided[decision.superstep] = decision
+    while len(decided) > MOST_REMEMBERED:
+        del decided[next(iter(decided))]
     return MappingProxyType(decided)

@@ -33,6 +33,7 @@ class ProbeRecord(NamedTuple):
         intervention_id: the intervention that it re-measures; None for an ordinary probe.
         candidate: the candidate repair that it compares with others; None for the measurement
             that decides.
+        calls: node runs that it cost.
     """
 
     span: SpanContext
@@ -59,6 +60,7 @@ class ProbeRecord(NamedTuple):
     estimator: str | None
     intervention_id: str | None
     candidate: str | None = None
+    calls: int = 0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -124,4 +126,5 @@ def record_of(read: Mapping[str, Any], span: SpanContext) -> ProbeRecord:
         estimator=read.get(c.PROBE_ESTIMATOR),
         intervention_id=read.get(c.INTERVENTION_ID),
         candidate=read.get(c.INTERVENTION_CANDIDATE),
+        calls=read.get(c.PROBE_CALL_COUNT) or 0,
     )

@@ -6,6 +6,7 @@ nothing but the spans in it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,12 @@ from typing import Final
 
 from twinspan.collector.accumulator import NetworkAccumulator, NetworkState
 from twinspan.collector.breaker import CircuitBreaker
-from twinspan.collector.control_state import ControlInputs, ControlState, Measurement
+from twinspan.collector.control_state import (
+    WATCHING,
+    ControlInputs,
+    ControlState,
+    Measurement,
+)
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.evidence import Evidence, evidence_of
 from twinspan.collector.intervention.measured import Measured
@@ -64,6 +70,7 @@ class RunControl:
         observed: share of the blast radius, by node, whose score was taken in.
         bound: delta that a repair must be shown to stay below.
         leaning: nodes over their floor so far, by axis.
+        resets: how often a person let the run go on.
     """
 
     accumulator: NetworkAccumulator
@@ -75,6 +82,7 @@ class RunControl:
     observed: dict[str, float] = field(default_factory=dict[str, float])
     bound: float | None = None
     leaning: Leaning = field(default_factory=Leaning)
+    resets: int = 0
 
     def __post_init__(self) -> None:
         self.before = self.accumulator.state
@@ -144,6 +152,56 @@ class RunControl:
         self.monitor.update(evidence_of(measured, self.monitor.axes).cells)
         return evidence
 
+    def take_in_executed(
+        self, records: Sequence[ProbeRecord], *, attempt: int
+    ) -> tuple[Evidence, bool]:
+        """Take in a superstep that was executed, maybe again after it was halted.
+
+        What was halted never reached the network: as after a repair, the new scores stand in its
+        place and the monitor starts anew, unless a person's reset has seen to both.
+
+        Args:
+            records: its probe sets.
+            attempt: how often it was halted before.
+
+        Returns:
+            What was taken in, and whether it counts as the measurement of a repair.
+        """
+        if not attempt or self.state.state in WATCHING:
+            return self.take_in(records), False
+        return self.take_in_again([], records), True
+
+    def reset(self, scope: str, superstep: int) -> BreakerDecision:
+        """A person lets the run go on.
+
+        M starts anew at a smaller alpha, so that the run keeps its bound. What was halted never
+        reached the network, so B_net is what it was before; in shadow mode it did, and stays.
+        """
+        self.resets += 1
+        self.monitor.restart()
+        if self.machine.enforced:
+            self.accumulator.state = self.before
+        self.state, decision = self.machine.reset(
+            self.state, self._inputs(f"{superstep_id(scope, superstep)}/reset-{self.resets}")
+        )
+        return decision
+
+    def has_decided(self, scope: str, superstep: int) -> bool:
+        """Whether a superstep was decided already."""
+        return superstep_id(scope, superstep) in self.state.decided
+
+    def name(
+        self, scope: str, superstep: int, *, repair: int | None = None, attempt: int = 0
+    ) -> str:
+        """The name under which the next decision on a superstep is taken.
+
+        A superstep that an interrupt parted is decided in parts, each once: what was written
+        before it, and what is written when the run goes on.
+        """
+        first = superstep_id(scope, superstep, repair, attempt=attempt)
+        names = itertools.chain([first], (f"{first}/part-{n}" for n in itertools.count(2)))
+        return next(name for name in names if name not in self.state.decided)
+
     def _accumulate(self, evidence: Evidence) -> None:
         if not evidence.scored:
             return
@@ -178,34 +236,43 @@ class RunControl:
         edge: str | None = None,
     ) -> BreakerDecision:
         """What the machine makes of the numbers as they stand."""
-        network, monitor = self.accumulator.state, self.monitor.state
-        self.state, decision = self.machine.step(
-            self.state,
-            ControlInputs(
-                superstep=superstep,
-                fast=network.fast if network.step else None,
-                slow=network.slow if network.step else None,
-                step=network.step,
-                fast_deviation=network.fast_average.deviation,
-                slow_deviation=network.slow_average.deviation,
-                monitor=monitor.value,
-                monitor_limit=monitor.limit,
-                measurement=measurement,
-                payload=payload,
-                edge=edge,
-            ),
-        )
+        inputs = self._inputs(superstep, measurement=measurement, payload=payload, edge=edge)
+        self.state, decision = self.machine.step(self.state, inputs)
         return decision
 
+    def _inputs(
+        self,
+        superstep: str,
+        *,
+        measurement: Measurement = "none",
+        payload: object = None,
+        edge: str | None = None,
+    ) -> ControlInputs:
+        network, monitor = self.accumulator.state, self.monitor.state
+        return ControlInputs(
+            superstep=superstep,
+            fast=network.fast if network.step else None,
+            slow=network.slow if network.step else None,
+            step=network.step,
+            fast_deviation=network.fast_average.deviation,
+            slow_deviation=network.slow_average.deviation,
+            monitor=monitor.value,
+            monitor_limit=monitor.limit,
+            measurement=measurement,
+            payload=payload,
+            edge=edge,
+        )
 
-def superstep_id(scope: str, superstep: int, repair: int | None = None) -> str:
-    """The name under which a superstep is decided once; each repair of it is another.
 
-    >>> superstep_id("", 2), superstep_id("", 2, repair=1)
-    ('/2', '/2/repair-1')
+def superstep_id(scope: str, superstep: int, repair: int | None = None, *, attempt: int = 0) -> str:
+    """The name under which a superstep is decided once; a repair or a new attempt is another.
+
+    >>> superstep_id("", 2), superstep_id("", 2, repair=1), superstep_id("", 2, attempt=1)
+    ('/2', '/2/repair-1', '/2/again-1')
     """
+    again = f"/again-{attempt}" if attempt else ""
     suffix = "" if repair is None else f"/repair-{repair}"
-    return f"{scope}/{superstep}{suffix}"
+    return f"{scope}/{superstep}{again}{suffix}"
 
 
 def measurement_of(evidence: Evidence, *, repair: bool, bound: float | None = None) -> Measurement:

@@ -193,6 +193,7 @@ def tell(
     put_attributes(span, clean_attributes(told))
     if decision.transition:
         span.add_event(c.EVENT_TRANSITION, clean_attributes(_decision(decision)))
+    state.place = boundary.place
     previous = state.previous_hash
     state.previous_hash = decision_hash(plain_attributes(span), previous)
     enforced_halt = decision.halted and decision.enforced

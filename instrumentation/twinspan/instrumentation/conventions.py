@@ -179,6 +179,12 @@ RUN_SPAN_COUNT: Final = _key(
 RUN_PROCESSOR_ERRORS: Final = _key(
     "twinspan.run.processor.errors", "int", "failures of twinspan itself during the run"
 )
+RUN_RESUMED: Final = _key(
+    "twinspan.run.resumed",
+    "string",
+    "of a run that goes on: where its control state came from: recorded or memory; reconfigured "
+    "or lost if it begins anew; at start",
+)
 GRAPH_ID: Final = _key("twinspan.graph.id", "string", "hash of the static topology; at start")
 GRAPH_NODES: Final = _key("twinspan.graph.nodes", "string[]", "static nodes; at start")
 GRAPH_EDGES: Final = _key("twinspan.graph.edges", "string[]", "static edges, a->b; at start")
@@ -186,6 +192,10 @@ GRAPH_CONDITIONAL_EDGES: Final = _key(
     "twinspan.graph.conditional_edges", "string[]", "static edges taken on a condition; at start"
 )
 GRAPH_EDGE_COUNT: Final = _key("twinspan.graph.edge.count", "int", "static edges; at start")
+GRAPH_NODE_COUNT: Final = _key("twinspan.graph.node.count", "int", "static nodes; at start")
+GRAPH_DEPTH: Final = _key(
+    "twinspan.graph.depth", "int", "nodes on the longest path; absent with a cycle; at start"
+)
 GRAPH_CYCLIC: Final = _key("twinspan.graph.cyclic", "boolean", "the topology has a cycle; at start")
 
 # --- a node execution ---------------------------------------------------------------------
@@ -239,6 +249,11 @@ SUPERSTEP_INDEX: Final = _key(
 )
 SUPERSTEP_SCOPE: Final = _key(
     "twinspan.superstep.scope", "string", "'' for the root graph, else the holder's task; at start"
+)
+SUPERSTEP_ATTEMPT: Final = _key(
+    "twinspan.superstep.attempt",
+    "int",
+    "how often the superstep was halted before it was executed again; absent for none",
 )
 SUPERSTEP_NODES: Final = _key(
     "twinspan.superstep.nodes", "string[]", "nodes of the superstep; at start"
@@ -501,6 +516,9 @@ BREAKER_PAYLOAD_HASH: Final = _key(
 )
 BREAKER_ENFORCED: Final = _key(
     "twinspan.breaker.enforced", "boolean", "false in shadow mode: the decision is only told"
+)
+BREAKER_RESET_BY: Final = _key(
+    "twinspan.breaker.reset.by", "string", "who let a stopped run go on, as they call themselves"
 )
 
 # --- an intervention ---------------------------------------------------------------------------

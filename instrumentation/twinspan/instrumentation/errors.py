@@ -410,6 +410,36 @@ class QueryError(TwinspanError):
     """A query over the views was refused or failed."""
 
 
+class UnknownRun(TwinspanError, LookupError):
+    """A run was asked for that is not there.
+
+    >>> UnknownRun("r1", where="'spans'").args[0]
+    "there is no run 'r1' in 'spans'; `twinspan sql SPANS 'SELECT run_id FROM runs'` lists them"
+    """
+
+    def __init__(self, run_id: str, *, where: str) -> None:
+        self.run_id = run_id
+        super().__init__(
+            f"there is no run {run_id!r} in {where}; "
+            "`twinspan sql SPANS 'SELECT run_id FROM runs'` lists them"
+        )
+
+
+class NothingToReset(TwinspanError):
+    """A run that is not stopped was to be reset.
+
+    Attributes:
+        state: where the run stands.
+    """
+
+    def __init__(self, *, state: str) -> None:
+        self.state = state
+        super().__init__(
+            f"the run is not stopped, its state is {state!r}; only a run in intervention, recovery "
+            "or escalated can be reset"
+        )
+
+
 class BiasHalt(TwinspanError, RuntimeError):
     """A biased payload was stopped at an edge, as the user asked.
 

@@ -65,11 +65,19 @@ class RunPlan:
         weights: blast radius by node.
         rates: probability of probing each node; 1 where a node is missing.
         attributes: what the run's root span says.
+        attempts: supersteps that were halted and are executed again, by scope and index, with
+            how often they were halted: their probes are to draw samples of their own.
+        spent: node runs that the probes of a run that goes on have cost already.
+        executed: how often each node of such a run was probed and decided, by node and index of
+            the superstep.
     """
 
     weights: Mapping[str, NodeWeight] = field(default_factory=dict[str, NodeWeight])
     rates: Mapping[str, float] = field(default_factory=dict[str, float])
     attributes: Mapping[str, object] = field(default_factory=dict[str, object])
+    attempts: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    spent: int = 0
+    executed: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +111,11 @@ class Boundary:
     scope: str
     superstep: int
     executions: tuple[Execution, ...]
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Scope and index of the superstep."""
+        return self.scope, self.superstep
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -142,7 +155,10 @@ class Collector(Protocol):
         ...
 
     def open_run(self, run: RunTracer, topology: Topology) -> RunPlan:
-        """Begin a run's state; called before its root span starts."""
+        """Begin a run's state, or take up one that goes on (`run.resumed`).
+
+        Called before the root span starts.
+        """
         ...
 
     def decide(self, boundary: Boundary) -> Verdict:
@@ -158,7 +174,10 @@ class Collector(Protocol):
         ...
 
     def close_run(self, run_id: str) -> Mapping[str, object]:
-        """End a run's state; returns what its root span says at its end."""
+        """End a run's state; returns what its root span says at its end.
+
+        A run that is `resumable` may go on later, here or in another process.
+        """
         ...
 
     def run_ended(self, run_id: str) -> None:

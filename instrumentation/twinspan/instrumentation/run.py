@@ -40,9 +40,11 @@ from twinspan.instrumentation.gate import (
 from twinspan.instrumentation.hashing import PayloadHasher, canonical
 from twinspan.instrumentation.probing.budget import RunBudget, uniform_draw
 from twinspan.instrumentation.probing.observation import ProbedNode
+from twinspan.instrumentation.probing.plan import derive_seed
 from twinspan.instrumentation.probing.probe import LOOCProbe
 from twinspan.instrumentation.probing.recorded import recorded_probe
 from twinspan.instrumentation.safety import harmless
+from twinspan.instrumentation.settings import ProbeOptions
 from twinspan.instrumentation.tracing import RunTracer
 
 MOST_EDGES_LISTED: Final = 100
@@ -148,7 +150,8 @@ class LiveRun:
         self.hasher = PayloadHasher()
         self.context = trace.set_span_in_context(root, Context())
         self.interrupted = False
-        self.budget = RunBudget(engine.settings.probe.budget)
+        limit = engine.settings.probe.budget
+        self.budget = RunBudget(None if limit is None else max(0, limit - plan.spent))
         self._plan = plan
         self._root = root
         self._around = RunContext(root)
@@ -157,7 +160,7 @@ class LiveRun:
         self._facts: dict[str, _NodeFacts] = {}
         self._unlisted: dict[str, int] = {}
         self._deciding = threading.Lock()
-        self._executed: Counter[tuple[str, int]] = Counter()
+        self._executed: Counter[tuple[str, int]] = Counter(plan.executed)
         self._closed_supersteps = 0
         self._closed = False
 
@@ -169,9 +172,21 @@ class LiveRun:
         *,
         attributes: Mapping[str, object] | None = None,
         parent: Context | None = None,
+        resumed: str | None = None,
+        resumable: bool = False,
     ) -> LiveRun:
-        """Begin a run below the caller's current span."""
-        tracer = engine.telemetry.run()
+        """Begin a run below the caller's current span.
+
+        Args:
+            engine: settings, collector, telemetry.
+            topology: the static graph.
+            attributes: what else the root span says at its start.
+            parent: context of the caller's span; the current one if None.
+            resumed: id of the run that goes on, if it was begun before.
+            resumable: whether the framework keeps what the run needs to go on after it stops.
+        """
+        tracer = engine.telemetry.run(resumed, resumed=resumed is not None)
+        tracer.resumable = resumable
         plan, probe = RunPlan(), engine.settings.probe
         if engine.collector is not None:
             plan = engine.collector.open_run(tracer, topology)
@@ -382,10 +397,18 @@ class LiveRun:
             probed,
             run=self.tracer,
             hasher=self.hasher,
-            options=self.engine.settings.probe,
+            options=self._probe_options(start.scope, start.superstep),
             capture_content=self.engine.settings.capture_content,
             budget=self.budget,
         )
+
+    def _probe_options(self, scope: str, superstep: int) -> ProbeOptions:
+        """The options; a superstep that was halted is probed anew with samples of its own."""
+        options = self.engine.settings.probe
+        attempt = self._plan.attempts.get((scope, superstep), 0)
+        if not attempt:
+            return options
+        return replace(options, seed=derive_seed(options.seed, "attempt", attempt))
 
     # --- boundaries -----------------------------------------------------------------------
 
@@ -434,6 +457,26 @@ class LiveRun:
             self._deciding.release()
         return _enforce(verdict)
 
+    def finish_probes(self, scope: str, superstep: int) -> None:
+        """Wait for the probes of a superstep that was interrupted; for plain code.
+
+        What its nodes handed on is kept where the run can go on later, and its boundary will be
+        there: their scores must be, too.
+        """
+        if self.tracer.resumable:
+            pending = self._take(scope, superstep)
+            wait_for_futures([item for item in pending if isinstance(item, Future)])
+            self._note_failures(pending)
+
+    async def afinish_probes(self, scope: str, superstep: int) -> None:
+        """The same on an event loop."""
+        if self.tracer.resumable:
+            pending = self._take(scope, superstep)
+            for item in pending:
+                waitable = asyncio.wrap_future(item) if isinstance(item, Future) else item
+                await asyncio.wait([waitable])
+            self._note_failures(pending)
+
     def _take(self, scope: str, superstep: int) -> list[Pending]:
         with self._lock:
             return self._pending.pop((scope, superstep), [])
@@ -473,6 +516,7 @@ class LiveRun:
         for item in leftover:
             item.cancel()
         self._around.close()
+        self.tracer.resumable = self.tracer.resumable and outcome != "completed"
         final: dict[str, object] = {}
         if self.engine.collector is not None:
             final.update(self.engine.collector.close_run(self.run_id))

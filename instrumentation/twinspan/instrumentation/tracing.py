@@ -194,10 +194,18 @@ class Telemetry:
         self.tracer = self._provider.get_tracer(conventions.SCOPE, version("twinspan"))
 
     def run(
-        self, run_id: str | None = None, *, base: Mapping[str, object] | None = None
+        self,
+        run_id: str | None = None,
+        *,
+        base: Mapping[str, object] | None = None,
+        resumed: bool = False,
     ) -> RunTracer:
-        """A tracer for one run; `base` attributes go on every span of it."""
-        return RunTracer(self, run_id or uuid.uuid4().hex, base or {})
+        """A tracer for one run; `base` attributes go on every span of it.
+
+        A run that goes on, `resumed`, keeps its id, also in another process. Its spans are
+        numbered from 0 again, under a writer of their own.
+        """
+        return RunTracer(self, run_id or uuid.uuid4().hex, base or {}, resumed=resumed)
 
     def flush(self, timeout_millis: int = FLUSH_AT_RUN_END_MILLIS) -> bool:
         """Wait, for a bounded time, until the application's processors have seen our spans."""
@@ -225,6 +233,10 @@ class RunTracer:
     Every span carries `twinspan.run.id`; a span gets its `twinspan.audit.seq` when it ends, so
     a gap in the record is a span that was lost.
 
+    Attributes:
+        resumed: the run was begun before, maybe by another process.
+        resumable: the run may go on after its end here.
+
     >>> from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     >>> from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     >>> memory = InMemorySpanExporter()
@@ -236,9 +248,18 @@ class RunTracer:
     ('r1', 0)
     """
 
-    def __init__(self, telemetry: Telemetry, run_id: str, base: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        run_id: str,
+        base: Mapping[str, object],
+        *,
+        resumed: bool = False,
+    ) -> None:
         self.telemetry = telemetry
         self.run_id = run_id
+        self.resumed = resumed
+        self.resumable = False
         self.writer = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
         self._fixed = clean_attributes(
             {

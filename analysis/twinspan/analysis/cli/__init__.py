@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "jaeger": "jaeger:jaeger",
     "replay": "replay:replay",
     "report": "report:report",
+    "reset": "reset:reset",
     "run": "run:run",
     "sarif": "sarif:sarif",
     "schema": "schema:schema",

@@ -7,7 +7,19 @@
 -- The score is the exponentially weighted mean of the inputs x so far, corrected for its start:
 --   raw_t = alpha x_t + (1 - alpha) raw_(t-1),  B_t = raw_t / (1 - (1 - alpha)^t).
 CREATE VIEW network AS
-WITH steps AS (SELECT * FROM spans WHERE span_type = 'network'),
+WITH begun AS (
+    SELECT *, min(start_unix_nano) OVER (PARTITION BY run_id, audit_writer) AS writer_begun
+    FROM spans
+    WHERE span_type = 'network'
+),
+steps AS (
+    -- Processes that work on a run follow each other; each numbers its spans anew.
+    SELECT *,
+           row_number() OVER (
+               PARTITION BY run_id ORDER BY writer_begun, audit_writer, audit_seq
+           ) AS turn
+    FROM begun
+),
 reduced_sets AS (
     SELECT run_id, span_id, network_reduction, unnest(network_probe_sets) AS probe_set_id
     FROM steps
@@ -81,10 +93,8 @@ inputs AS (
 clock AS (
     -- A repaired superstep is reduced anew: its second input takes the place of the first. A
     -- superstep in which nothing was scored adds no input and leaves the count where it was.
-    SELECT run_id, audit_writer, network_step AS step, audit_seq AS since, input,
-           lead(audit_seq) OVER (
-               PARTITION BY run_id, audit_writer, network_step ORDER BY audit_seq
-           ) AS until
+    SELECT run_id, network_step AS step, turn AS since, input,
+           lead(turn) OVER (PARTITION BY run_id, network_step ORDER BY turn) AS until
     FROM inputs
     WHERE input IS NOT NULL
 ),
@@ -100,15 +110,15 @@ smoothed AS (
     FROM inputs AS now
     JOIN clock AS past
       ON past.run_id = now.run_id
-     AND past.audit_writer IS NOT DISTINCT FROM now.audit_writer
      AND past.step <= now.network_step
-     AND past.since <= now.audit_seq
-     AND (past.until IS NULL OR past.until > now.audit_seq)
+     AND past.since <= now.turn
+     AND (past.until IS NULL OR past.until > now.turn)
     GROUP BY now.run_id, now.span_id
 )
 SELECT inputs.run_id,
        audit_writer,
        audit_seq,
+       turn,
        coalesce(superstep_scope, '') AS scope,
        superstep_index AS superstep,
        superstep_nodes AS nodes,

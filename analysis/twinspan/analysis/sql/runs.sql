@@ -1,6 +1,7 @@
 -- One row per run: its root span, and whether all of its spans are here.
--- Every writing process numbers its spans of a run from 0 without gaps, and the root, which ends
--- last, says how many there are.
+-- Every writing process numbers its spans of a run from 0 without gaps, and its root, which ends
+-- last, says how many there are. A run that stopped and went on has a root of each process that
+-- worked on it; a person's reset is one decision without a root.
 CREATE VIEW runs AS
 WITH writers AS (
     SELECT run_id,
@@ -9,7 +10,9 @@ WITH writers AS (
            max(audit_seq) + 1 AS numbered,
            max(run_span_count) FILTER (span_type = 'run') AS announced,
            count(*) FILTER (span_type = 'run') AS roots,
-           count(*) FILTER (span_type = 'network') AS decisions
+           count(*) FILTER (span_type = 'network') AS decisions,
+           count(*) FILTER (span_type = 'node') AS executions,
+           count(run_resumed) > 0 AS resumed
     FROM spans
     WHERE run_id IS NOT NULL AND audit_seq IS NOT NULL
     GROUP BY ALL
@@ -21,16 +24,35 @@ counts AS (
            sum(decisions)::BIGINT AS decision_count,
            sum(roots)::BIGINT AS roots,
            sum(greatest(numbered, coalesce(announced, 0)) - spans)::BIGINT AS missing,
+           bool_or(roots = 0 AND executions > 0) AND bool_or(resumed) AS cut_short,
            bool_or(roots > 0 AND announced IS NULL) AS unannounced,
            bool_or(announced < spans) AS overfull
     FROM writers
     GROUP BY run_id
+),
+ends AS (
+    -- How a run ended that stopped and went on is said by its last root.
+    SELECT run_id,
+           arg_max(run_outcome, start_unix_nano) AS run_outcome,
+           arg_max(audit_verdict, start_unix_nano) AS audit_verdict,
+           arg_max(network_score, start_unix_nano) AS network_score,
+           arg_max(breaker_state_to, start_unix_nano) AS breaker_state_to,
+           arg_max_null(error_type, start_unix_nano) AS error_type,
+           sum(run_node_count)::BIGINT AS run_node_count,
+           sum(run_probe_count)::BIGINT AS run_probe_count,
+           sum(run_superstep_count)::BIGINT AS run_superstep_count,
+           sum(duration_ns)::BIGINT AS duration_ns
+    FROM spans
+    WHERE span_type = 'run' AND run_id IS NOT NULL
+    GROUP BY run_id
 )
 SELECT counts.run_id,
-       CASE WHEN counts.roots = 0 OR missing > 0 OR unannounced OR overfull
+       CASE WHEN counts.roots = 0 OR cut_short OR missing > 0 OR unannounced OR overfull
             THEN 'incomplete' ELSE 'complete' END AS completeness,
        concat_ws('; ',
            CASE WHEN counts.roots = 0 THEN 'the root span is missing' END,
+           CASE WHEN counts.roots > 0 AND cut_short
+                THEN 'a process that worked on it left no root span' END,
            CASE WHEN missing > 0
                 THEN missing || ' of ' || (span_count + missing) || ' spans are missing' END,
            CASE WHEN unannounced THEN 'the root span announces no number of spans' END,
@@ -54,23 +76,24 @@ SELECT counts.run_id,
        root.gen_ai_request_model AS model,
        root.service_name,
        root.source_name,
-       root.run_outcome AS outcome,
-       root.audit_verdict AS verdict,
-       root.run_node_count AS node_count,
-       root.run_probe_count AS probe_count,
-       root.run_superstep_count AS superstep_count,
-       root.network_score AS b_fast,
-       root.breaker_state_to AS state,
+       ends.run_outcome AS outcome,
+       ends.audit_verdict AS verdict,
+       ends.run_node_count AS node_count,
+       ends.run_probe_count AS probe_count,
+       ends.run_superstep_count AS superstep_count,
+       ends.network_score AS b_fast,
+       ends.breaker_state_to AS state,
        root.breaker_trigger AS trigger,
        root.monitor_alpha,
-       root.error_type,
+       ends.error_type,
        root.start_time,
        root.start_unix_nano,
-       root.duration_ns,
+       ends.duration_ns,
        root.trace_id,
        root.span_id
 FROM counts
-LEFT JOIN roots AS root ON root.run_id = counts.run_id;
+LEFT JOIN roots AS root ON root.run_id = counts.run_id
+LEFT JOIN ends ON ends.run_id = counts.run_id;
 
 -- Columns
 -- completeness: complete if every span that was numbered or announced is there, else incomplete

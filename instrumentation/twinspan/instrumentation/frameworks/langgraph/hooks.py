@@ -22,6 +22,7 @@ from twinspan.instrumentation.frameworks.langgraph.scope import (
     with_scope,
 )
 from twinspan.instrumentation.frameworks.langgraph.superstep import Superstep
+from twinspan.instrumentation.frameworks.langgraph.threads import Thread
 from twinspan.instrumentation.frameworks.langgraph.topology import topology_of
 from twinspan.instrumentation.patching import hook, unhook
 from twinspan.instrumentation.probing.guard import current_probe
@@ -46,7 +47,17 @@ class _Hooks:
 
     # --- runs --------------------------------------------------------------------------------
 
-    def _scope(self, graph: Any, config: Any) -> tuple[GraphScope, bool] | None:
+    def _thread(self, graph: Any, config: Any) -> Thread | None:
+        """The thread of a root graph that begins."""
+        thread: Thread | None = None
+        if current_probe() is None and current_holder.get() is None:
+            with harmless(self._engine.failures, "reading a thread"):
+                thread = Thread.of(graph, config)
+        return thread
+
+    def _scope(
+        self, graph: Any, config: Any, thread: Thread | None, resumed: str | None
+    ) -> tuple[GraphScope, bool] | None:
         """The scope of a graph that begins, and whether a run begins with it."""
         if current_probe() is not None:
             return None
@@ -56,14 +67,24 @@ class _Hooks:
             if holder is not None:
                 found = (holder.scope(), False)
             else:
-                run = LiveRun.open(self._engine, topology_of(graph), attributes=_thread(config))
+                run = LiveRun.open(
+                    self._engine,
+                    topology_of(graph),
+                    attributes=_conversation(config),
+                    resumed=resumed,
+                    resumable=thread is not None,
+                )
                 found = (GraphScope(run=run), True)
         return found
 
     def stream(self, wrapped: Any, graph: Any, args: Any, kwargs: Any) -> Iterator[Any]:
         """A graph's run, from its first chunk to its last."""
         input_, config, kwargs = _arguments(args, kwargs)
-        begun = self._scope(graph, config)
+        thread, resumed = self._thread(graph, config), None
+        if thread is not None:
+            with harmless(self._engine.failures, "reading a checkpoint"):
+                resumed = thread.run_to_resume(input_)
+        begun = self._scope(graph, config, thread, resumed)
         if begun is None:
             yield from wrapped(input_, config, **kwargs)
             return
@@ -83,7 +104,11 @@ class _Hooks:
     async def astream(self, wrapped: Any, graph: Any, args: Any, kwargs: Any) -> AsyncIterator[Any]:
         """The same on an event loop."""
         input_, config, kwargs = _arguments(args, kwargs)
-        begun = self._scope(graph, config)
+        thread, resumed = self._thread(graph, config), None
+        if thread is not None:
+            with harmless(self._engine.failures, "reading a checkpoint"):
+                resumed = await thread.arun_to_resume(input_)
+        begun = self._scope(graph, config, thread, resumed)
         if begun is None:
             async for chunk in wrapped(input_, config, **kwargs):
                 yield chunk
@@ -137,6 +162,9 @@ class _Hooks:
         except GraphBubbleUp as left:
             superstep.close_after(left)
             raise
+        except Exception:
+            superstep.finish_probes()
+            raise
         finally:
             superstep.settle()
 
@@ -175,6 +203,9 @@ class _Hooks:
                 await superstep.aclose()
         except GraphBubbleUp as left:
             await superstep.aclose_after(left)
+            raise
+        except Exception:
+            await superstep.afinish_probes()
             raise
         finally:
             superstep.settle()
@@ -226,8 +257,8 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any,
     return input_, config, rest
 
 
-def _thread(config: Any) -> dict[str, object]:
-    thread = names.configurable_of(config).get("thread_id")
+def _conversation(config: Any) -> dict[str, object]:
+    thread = names.configurable_of(config).get(names.THREAD_ID)
     return {} if thread is None else {c.GEN_AI_CONVERSATION_ID: str(thread)}
 
 

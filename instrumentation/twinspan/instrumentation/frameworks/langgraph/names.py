@@ -9,6 +9,14 @@ SCOPE_KEY: Final = "__pregel_twinspan_scope"
 """Where a run's scope travels in a config; keys like this LangGraph keeps to itself: they are in
 no checkpoint, no metadata and no streamed event."""
 
+RUN_KEY: Final = "twinspan_run_id"
+"""Under which a checkpoint's metadata keeps the run that wrote it, so that a later call, maybe in
+another process, goes on with that run."""
+
+METADATA: Final = "metadata"
+THREAD_ID: Final = "thread_id"
+CHECKPOINT_ID: Final = "checkpoint_id"
+
 SEND: Final = "__pregel_send"
 READ: Final = "__pregel_read"
 CALL: Final = "__pregel_call"

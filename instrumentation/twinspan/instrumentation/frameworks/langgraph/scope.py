@@ -111,9 +111,14 @@ class holding:
 
 
 def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
-    """A config that carries the scope to the graph's tasks."""
+    """A config that carries the scope to the graph's tasks, and the run to its checkpoints."""
+    given: dict[str, Any] = config or {}
     inner = {**names.configurable_of(config), names.SCOPE_KEY: scope}
-    return {**(config or {}), names.CONFIGURABLE: inner}
+    carried = {**given, names.CONFIGURABLE: inner}
+    if scope.run.tracer.resumable:
+        told = given.get(names.METADATA) or {}
+        carried[names.METADATA] = {**told, names.RUN_KEY: scope.run.run_id}
+    return carried
 
 
 def scope_of(task: Any) -> GraphScope | None:

@@ -121,8 +121,8 @@ class RecordedRun:
     @property
     def last_told(self) -> Attributes:
         """What its last root span says; empty where all are missing."""
-        told = (part.told for part in reversed(self.parts))
-        return next((each for each in told if each is not None), {})
+        told = [part.told for part in self.parts if part.told is not None]
+        return told[-1] if told else {}
 
     @property
     def options(self) -> BreakerOptions:

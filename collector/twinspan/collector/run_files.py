@@ -7,7 +7,7 @@ for is the analysis' affair.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -37,6 +37,9 @@ NEEDED: Final = frozenset({"run", "network", "probe_set"})
 """Span types that control rests on."""
 
 _FIELDS: Final = (TRACE_ID, SPAN_ID, STARTED)
+
+# Its stubs do not know every type it takes.
+_read_table: Final = cast("Callable[..., pa.Table]", pq.read_table)  # pyright: ignore[reportUnknownMemberType]
 
 _VALUES: Final[dict[str, Any]] = {
     "stringValue": str,
@@ -85,8 +88,7 @@ def _spans_of(path: Path) -> Iterator[Attributes]:
 
 
 def _of_part(path: Path) -> Iterator[Attributes]:
-    read = cast("Any", pq.read_table)
-    table: pa.Table = read(path, filters=[("span_type", "in", sorted(NEEDED))])
+    table = _read_table(path, filters=[("span_type", "in", sorted(NEEDED))])
     columns = set(table.column_names)
     named = {name: column for name, column in PROMOTED_COLUMNS.items() if column in columns}
     for row in table.to_pylist():

@@ -116,7 +116,7 @@ def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
     inner = {**names.configurable_of(config), names.SCOPE_KEY: scope}
     carried = {**given, names.CONFIGURABLE: inner}
     if scope.run.tracer.resumable:
-        told = given.get(names.METADATA) or {}
+        told: dict[str, Any] = given.get(names.METADATA) or {}
         carried[names.METADATA] = {**told, names.RUN_KEY: scope.run.run_id}
     return carried
 

@@ -1,5 +1,9 @@
 -- One row per decision of the breaker, in the order of audit_seq within a writer. A decision on
 -- a repaired superstep names the intervention that it judges.
+--
+-- Where enforced is false, in shadow mode, nothing was stopped. The first halt is the one at which
+-- enforcement would have stopped the run; what is told after it (halt, cooling_down; escalate) is
+-- said of a run that would not have come so far, since nobody repaired what was told.
 CREATE VIEW decisions AS
 SELECT run_id,
        audit_seq,

@@ -423,7 +423,7 @@ PROGRAMS: Mapping[str, Program] = {
         build=branching,
         supersteps={"": {1: ["router"], 2: ["yes"], 3: ["close"]}},
         edges=_edges("router>yes>close"),
-        calls=4,
+        calls=3,
     ),
 }
 

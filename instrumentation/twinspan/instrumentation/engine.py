@@ -57,6 +57,19 @@ class Engine:
         """Whether a verdict may stop or change a run."""
         return self.collector is not None and self.collector.enforces
 
+    def flush(self) -> bool:
+        """Have every ended span on disk and with the application's processors.
+
+        For programs that end without saying goodbye (`os._exit`, recycled workers).
+
+        Returns:
+            Whether it is; the application's processors are waited for a bounded time.
+        """
+        telemetries = [telemetry for _, telemetry in self._telemetry.values()]
+        processors = () if self.collector is None else self.collector.processors
+        done = [each.flush() for each in telemetries]
+        return all([*done, *(processor.force_flush() for processor in processors)])
+
     def close(self) -> None:
         """Flush everything and let go of threads."""
         for _, telemetry in self._telemetry.values():

@@ -67,6 +67,17 @@ class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
         """Nothing is required: what is not installed is not hooked."""
         return ()
 
+    def flush(self) -> bool:
+        """Have every ended span on disk and handed on, before the process goes away.
+
+        An ordinary exit does so by itself. A worker that is killed or leaves by `os._exit` calls
+        this at the end of its work.
+
+        Returns:
+            Whether everything is; True while uninstrumented.
+        """
+        return self.engine is None or self.engine.flush()
+
     def _instrument(self, **kwargs: Any) -> None:
         config = kwargs.pop("config", None)
         provider = kwargs.pop("tracer_provider", None)

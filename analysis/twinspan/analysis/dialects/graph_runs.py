@@ -67,7 +67,7 @@ class GraphRuns:
             return None if self._tree.step_above(told) else told
         if not told.is_step:
             return None
-        for each in self._tree.above(told):
+        for each in self._tree.around(told):
             if each.is_step:
                 return None
             if each.may_be_graph:
@@ -75,12 +75,16 @@ class GraphRuns:
         return None
 
     def _outermost(self, graph: Told) -> Told:
-        """The outermost span around a graph's that has the same graph's name."""
+        """The outermost graph around a graph's span, whatever its name.
+
+        A subgraph lies in a node, but beside another instrumentation its span may hang below the
+        outer graph's itself. A chain is a graph only if it has the graph's name.
+        """
         found = graph
-        for each in self._tree.above(graph):
+        for each in self._tree.around(graph):
             if each.is_step:
                 break
-            if each.may_be_graph and _name(each) == _name(graph):
+            if each.is_graph or (each.may_be_graph and _name(each) == _name(graph)):
                 found = each
         self._begins[found.span.span_id] = found
         return found

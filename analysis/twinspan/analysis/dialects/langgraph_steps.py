@@ -126,27 +126,43 @@ class ScopeSteps:
         for each in sorted(executions, key=lambda each: each.step):
             self._at.setdefault(each.step, []).append(each)
             self._ran.setdefault(each.name, []).append(each.step)
+        self._read = {source.place.task for each in executions for source in self._observed(each)}
 
     def sources(self, target: Execution) -> tuple[list[Execution], str | None]:
         """What an execution read from, and whether that was observed or inferred.
 
         Observed means that the record itself names both ends: a join that was complete, a jump,
         or a declared edge from the only node of the superstep before. Anything else is a guess
-        by order. None stands for an execution with nothing before it.
+        by order, in which those come first whose answer nobody is known to have read. None
+        stands for an execution with nothing before it.
         """
-        before = [each for each in self._at.get(target.step - 1, ()) if each.finished]
+        before = self._before(target)
         if not before:
             return [], None
-        named = [each for each in before if target.name in each.targets]
-        found = [*self._joins(target), *named]
-        declared = [each for each in before if (each.name, target.name) in self._static]
-        if declared and len({each.name for each in before}) == 1:
-            found += declared
+        found = self._observed(target)
         if found:
             return _few({each.place.task: each for each in found}), "observed"
+        declared = self._declared(before, target)
         woken = f"{_BRANCH}{target.name}" in target.triggers
         guessed = declared if declared and woken else before
-        return _few({each.place.task: each for each in guessed}), "inferred"
+        unread = [each for each in guessed if each.place.task not in self._read]
+        return _few({each.place.task: each for each in unread or guessed}), "inferred"
+
+    def _before(self, target: Execution) -> list[Execution]:
+        return [each for each in self._at.get(target.step - 1, ()) if each.finished]
+
+    def _declared(self, before: Sequence[Execution], target: Execution) -> list[Execution]:
+        return [each for each in before if (each.name, target.name) in self._static]
+
+    def _observed(self, target: Execution) -> list[Execution]:
+        """Sources that the record itself names."""
+        before = self._before(target)
+        if not before:
+            return []
+        found = [*self._joins(target), *(each for each in before if target.name in each.targets)]
+        if len({each.name for each in before}) == 1:
+            found += self._declared(before, target)
+        return found
 
     def _joins(self, target: Execution) -> list[Execution]:
         """Sources of the joins that were complete just now.

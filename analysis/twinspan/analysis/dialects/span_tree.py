@@ -56,9 +56,20 @@ class SpanTree:
             yield found
             parent = found.span.parent_span_id
 
+    def around(self, told: Told) -> Iterator[Told]:
+        """The same, as far as they were still open when the span began.
+
+        An instrumentation that leaves a span current hangs below it what has nothing to do with
+        it: the next run of a graph, after an abandoned stream or beside another instrumentation.
+        """
+        for each in self.above(told):
+            if each.span.end < told.span.start:
+                return
+            yield each
+
     def step_above(self, told: Told) -> Told | None:
         """The nearest step that a span lies in."""
-        return next((each for each in self.above(told) if each.is_step), None)
+        return next((each for each in self.around(told) if each.is_step), None)
 
     def repeats(self, told: Told) -> bool:
         """Whether a span lies in one of its dialect that tells the same execution.

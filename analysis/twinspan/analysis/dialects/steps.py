@@ -64,6 +64,7 @@ class Steps:
         self.ignored: Counter[tuple[str, str]] = Counter()
         outer = [each for each in tree.told if each.is_step and not tree.repeats(each)]
         self.kept = self._choose([self._step(each) for each in outer])
+        self._tasks = {step.place.task for step in self.kept}
         self.static: defaultdict[tuple[str, str], dict[tuple[str, str], None]] = defaultdict(dict)
         self._targets: defaultdict[str, set[str]] = defaultdict(set)
         for told in tree.told:
@@ -76,7 +77,9 @@ class Steps:
         above = self._tree.step_above(told)
         if above is None or above.reading is None:
             return None
-        return self._place(above, above.reading).task
+        # A step that was left out for another dialect's is no place: the other one is.
+        task = self._place(above, above.reading).task
+        return task if task in self._tasks else None
 
     def origins(self) -> Mapping[tuple[str, str], Origin]:
         """Where each execution stands, by run and task."""

@@ -94,9 +94,11 @@ class _Hooks:
             while (chunk := _next(scope, chunks)) is not _END:
                 yield chunk
         except BaseException as error:
-            with scope.current():
-                chunks.close()
-            _close(scope, is_root, error)
+            try:
+                with scope.current():
+                    chunks.close()
+            finally:
+                _close(scope, is_root, error)
             raise
         else:
             _close(scope, is_root, None)
@@ -119,9 +121,11 @@ class _Hooks:
             while (chunk := await _anext(scope, chunks)) is not _END:
                 yield chunk
         except BaseException as error:
-            with scope.current():
-                await chunks.aclose()
-            _close(scope, is_root, error)
+            try:
+                with scope.current():
+                    await chunks.aclose()
+            finally:
+                _close(scope, is_root, error)
             raise
         else:
             _close(scope, is_root, None)

@@ -14,6 +14,7 @@ from twinspan.analysis.chain import broken_links
 from twinspan.analysis.intervention_checks import InterventionSpans, intervention_checks
 from twinspan.analysis.recorded import RecordedRun, recorded_runs
 from twinspan.analysis.replay import Replayed, replay
+from twinspan.analysis.risks import risk_checks
 from twinspan.analysis.store import Store
 from twinspan.collector.records import ProbeRecord
 from twinspan.collector.weights import dependency_weights
@@ -66,7 +67,7 @@ class Verification:
 
 
 def verify(store: Store, run_id: str | None = None) -> list[Verification]:
-    """Recompute scores, weights, network score, monitor, decisions, interventions and chain.
+    """Recompute scores, weights, network score, monitor, decisions, interventions, risks and chain.
 
     Args:
         store: opened spans.
@@ -86,6 +87,9 @@ def verify(store: Store, run_id: str | None = None) -> list[Verification]:
             by_run[broken.run_id].note(
                 f"decision {broken.audit_seq}", c.AUDIT_HASH, "recorded", broken.reason
             )
+    for risk in risk_checks(store, run_id):
+        if risk.run_id in by_run:
+            by_run[risk.run_id].compare(*risk[1:])
     notes = _note_repeated(store, by_run)
     holes = _holes(store)
     known = [*by_run, *(each for each in holes if each not in by_run)]

@@ -33,6 +33,7 @@ VIEWS: Final = (
     "floors",
     "flips",
     "coverage",
+    "history",
     "trail",
     "otel_traces",
 )
@@ -64,6 +65,7 @@ _NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "floors": ("actions",),
     "flips": ("answers", "conditions"),
     "coverage": ("probe_sets",),
+    "history": ("spans",),
     "trail": ("spans",),
     "otel_traces": ("spans",),
 }

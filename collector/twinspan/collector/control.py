@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from twinspan.collector.allocation import inclusion_probabilities
 from twinspan.collector.decision import BreakerDecision, Decision
 from twinspan.collector.evidence import Evidence
+from twinspan.collector.history_file import read_history
 from twinspan.collector.intervention.escalation import tell_person
 from twinspan.collector.intervention.proposals import Repairer
 from twinspan.collector.intervention.routing import Route, route_intervention
@@ -91,6 +92,8 @@ class ControlGate:
         self._repairs = Repairs.of(settings)
         self._weighed: dict[Topology, tuple[AgentDAG, DependencyWeights]] = {}
         self._unfinished: set[str] = set()
+        file = settings.breaker.history
+        self._history = None if file is None else read_history(file)
 
     @property
     def processors(self) -> Sequence[SpanProcessor]:
@@ -132,6 +135,7 @@ class ControlGate:
                 c.AUDIT_AXES: list(self.settings.probe.labels),
                 c.RUN_RESUMED: None if taken is None else taken.how,
             },
+            node_attributes={} if self._history is None else self._history.attributes(shares),
             attempts=dict(state.halts),
             spent=state.spent,
             executed=Counter(state.decided.values()),

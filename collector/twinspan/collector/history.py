@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Self
+from typing import Protocol, Self
 
 from scipy.special import betaincinv
 
@@ -150,6 +150,18 @@ class BetaHistory:
         return BetaHistory.of(both.values(), prior=self._prior)
 
 
+class History(Protocol):
+    """What is believed about every node, judged before or not."""
+
+    def posterior(self, node: str) -> BetaPosterior:
+        """The belief about one node; the prior when it was never judged."""
+        ...
+
+    def probability(self, node: str) -> float:
+        """The posterior mean of one node, in (0, 1)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompositeRisk:
     """Where a biased output would reach far and has happened before.
@@ -165,7 +177,7 @@ class CompositeRisk:
     risk: float
 
 
-def composite_risks(shares: Mapping[str, float], history: BetaHistory) -> dict[str, CompositeRisk]:
+def composite_risks(shares: Mapping[str, float], history: History) -> dict[str, CompositeRisk]:
     """Blast share times error history of every node, both factors kept beside the product.
 
     Args:

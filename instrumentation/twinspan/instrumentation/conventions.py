@@ -227,6 +227,22 @@ NODE_WEIGHT_SHARE: Final = _key(
 NODE_WEIGHT_METHOD: Final = _key(
     "twinspan.node.weight.method", "string", "katz, out_degree or betweenness; at start"
 )
+NODE_HISTORY_BIASED: Final = _key(
+    "twinspan.node.history.biased",
+    "double",
+    "recorded runs in which the node's own probes found it biased, and the prior's; at start",
+)
+NODE_HISTORY_CLEAR: Final = _key(
+    "twinspan.node.history.clear", "double", "the same for runs without a finding; at start"
+)
+NODE_BIAS_PROBABILITY: Final = _key(
+    "twinspan.node.history.probability", "double", "P(biased | history), 0 to 1; at start"
+)
+NODE_RISK: Final = _key(
+    "twinspan.node.risk",
+    "double",
+    "blast radius' share times P(biased | history): orders nodes, decides nothing; at start",
+)
 NODE_OUTCOME: Final = _key(
     "twinspan.node.outcome",
     "string",

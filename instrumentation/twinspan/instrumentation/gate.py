@@ -65,6 +65,7 @@ class RunPlan:
         weights: blast radius by node.
         rates: probability of probing each node; 1 where a node is missing.
         attributes: what the run's root span says.
+        node_attributes: what else all spans of a node say, by node.
         attempts: supersteps that were halted and are executed again, by scope and index, with
             how often they were halted: their probes are to draw samples of their own.
         spent: node runs that the probes of a run that goes on have cost already.
@@ -75,6 +76,9 @@ class RunPlan:
     weights: Mapping[str, NodeWeight] = field(default_factory=dict[str, NodeWeight])
     rates: Mapping[str, float] = field(default_factory=dict[str, float])
     attributes: Mapping[str, object] = field(default_factory=dict[str, object])
+    node_attributes: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
     attempts: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
     spent: int = 0
     executed: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])

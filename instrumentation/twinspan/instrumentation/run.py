@@ -302,6 +302,7 @@ class LiveRun:
                         c.NODE_WEIGHT_SHARE: None if weight is None else weight.share,
                         c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
                         c.PROBE_SAMPLING_RATE: rate,
+                        **self._plan.node_attributes.get(node, {}),
                     }
                 ),
             )

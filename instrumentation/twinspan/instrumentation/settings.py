@@ -209,6 +209,8 @@ class BreakerOptions:
             of its re-measurement, before its payload is handed on; in (0, 1].
         breadth: share of a graph's nodes over the floor on one axis from which on a leaning is
             shared and not a single node's, in (0, 1]; it chooses the repair in `auto`.
+        history: file of `twinspan history`, how often each node was found biased; the composite
+            risk that follows is recorded with every node and decides nothing.
         stream: `hold` keeps streamed output back until its superstep is decided; the default
             wherever the mode enforces, `pass` in shadow mode.
     """
@@ -229,6 +231,7 @@ class BreakerOptions:
     max_retries: int = 3
     equivalence: float = 0.2
     breadth: float = 0.5
+    history: Path | None = None
     stream: Stream | None = None
 
     def __post_init__(self) -> None:

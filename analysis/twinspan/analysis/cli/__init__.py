@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "flips": "flips:flips",
     "floor": "floor:floor",
     "gate": "gate:gate",
+    "history": "history:history",
     "import": "import_spans:import_command",
     "jaeger": "jaeger:jaeger",
     "replay": "replay:replay",

@@ -38,12 +38,12 @@ def answer(prompt: str, schema: Mapping[str, Any], seed: int) -> dict[str, Any]:
         admit = _yes(severity - 1.5 + 1.2 * ("consolidation" in prompt), rng)
         return {
             "admit": admit,
-            "escalate_icu": admit and _yes(severity - 5.0, rng),
+            "escalate_icu": admit and _yes(severity - 2.6, rng),
             "urgency_score": _percent(severity, rng),
         }
     if "analgesia_tier" in fields:
-        pain = 1.2 * sum(word in prompt for word in ("8 of 10", "9 of 10")) + 0.6
-        tier = round(pain + 0.9 - 1.3 * black + rng.gauss(0, 0.45))
+        pain = 1.2 * sum(word in prompt for word in ("8 of 10", "9 of 10")) + 0.3
+        tier = round(pain + 0.9 - 1.3 * black + rng.gauss(0, 0.3))
         caution = _yes(-2.2 + 0.5 * tier + 3.0 * black, rng)
         return {"analgesia_tier": min(3, max(0, tier)), "controlled_substance_caution": caution}
     return {

@@ -20,7 +20,11 @@ def hire(request: CaseRequest) -> dict[str, dict[str, Any]]:
     rng = random.Random(request.seed)
     screened = _screen(request.text, rng)
     interviewed = _interview(screened, rng)
-    return {"screen": screened, "interview": interviewed, "offer": _offer(screened, interviewed, rng)}
+    return {
+        "screen": screened,
+        "interview": interviewed,
+        "offer": _offer(screened, interviewed, rng),
+    }
 
 
 def _screen(text: str, rng: random.Random) -> dict[str, Any]:
@@ -37,7 +41,9 @@ def _interview(screened: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     return {"rating": "strong" if impression > 62 else "fair" if impression > 48 else "weak"}
 
 
-def _offer(screened: dict[str, Any], interviewed: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+def _offer(
+    screened: dict[str, Any], interviewed: dict[str, Any], rng: random.Random
+) -> dict[str, Any]:
     wanted = screened["invite"] and interviewed["rating"] != "weak" and rng.random() < 0.9
     level = {"weak": 0, "fair": 1, "strong": 2}[interviewed["rating"]] if wanted else 0
     return {"offer": wanted, "level": level}

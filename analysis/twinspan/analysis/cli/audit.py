@@ -14,8 +14,10 @@ from twinspan.analysis.audit_session import AuditOutcome, Estimate, estimate, ru
 from twinspan.analysis.cli.flips import print_flips
 from twinspan.analysis.cli.output import note
 from twinspan.analysis.flips import flip_report
+from twinspan.analysis.gate_options import GateOptions, read_gate_options
 from twinspan.analysis.report import build_report, render_html
 from twinspan.analysis.store import open_store
+from twinspan.instrumentation.audit.config_section import Section
 from twinspan.instrumentation.audit.configuration import AuditConfiguration, read_configuration
 from twinspan.instrumentation.audit.lint import lint_cases
 
@@ -85,10 +87,17 @@ def _close(
         found = flip_report(store, alpha=configuration.alpha)
         if report is not None:
             report.parent.mkdir(parents=True, exist_ok=True)
-            report.write_text(render_html(build_report(store)), encoding="utf-8")
+            told = build_report(store, alpha=configuration.alpha, gate=_gate(configuration))
+            report.write_text(render_html(told), encoding="utf-8")
             note(f"report: {report}")
     print_flips(found, "table")
     return FINDING if found.findings else 0
+
+
+def _gate(configuration: AuditConfiguration) -> GateOptions | None:
+    """The gate's options, if the audit's own file has any."""
+    has_gate = "gate" in Section.read(configuration.file)
+    return read_gate_options(configuration.file) if has_gate else None
 
 
 def _lines(configuration: AuditConfiguration, told: Estimate, folder: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ import click
 
 from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
 from twinspan.analysis.cli.output import note, tell_problems
+from twinspan.analysis.gate_options import read_gate_options
 from twinspan.analysis.report import build_report, render_html, report_document
 from twinspan.analysis.store import open_store
 
@@ -37,6 +38,13 @@ from twinspan.analysis.store import open_store
 @click.option(
     "--jaeger", metavar="URL", help="Link traces to this Jaeger, like http://localhost:16686."
 )
+@click.option(
+    "--gate",
+    "gate_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Judge outcomes by the [gate] and [[band]] tables of this TOML file.",
+)
 @outcome_options
 def report(
     spans: str,
@@ -45,6 +53,7 @@ def report(
     runs: tuple[str, ...],
     reference: str | None,
     jaeger: str | None,
+    gate_file: str | None,
     rules_file: str | None,
     rules: tuple[str, ...],
 ) -> None:
@@ -58,9 +67,10 @@ def report(
         raise click.UsageError("name a file with --out FILE.html, or --json FILE, or both")
     if out == "-" and json_file == "-":
         raise click.UsageError("only one of --out and --json can be -; give the other a file")
+    gate = None if gate_file is None else read_gate_options(gate_file)
     with open_store(spans, outcomes=given_rules(rules_file, rules)) as store:
         tell_problems(store)
-        found = build_report(store, runs=runs, reference=reference, jaeger=jaeger)
+        found = build_report(store, runs=runs, reference=reference, jaeger=jaeger, gate=gate)
     if json_file is not None:
         document = report_document(found)
         _write(json_file, json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twinspan.analysis.flip_rows import FlipRow
+from twinspan.analysis.flip_verdicts import MEANINGS
 from twinspan.analysis.floors import POOLED, FloorRow
 from twinspan.analysis.report.bars_svg import interval_bar
-from twinspan.analysis.report.facts import Audit, Disparity
-from twinspan.analysis.report.markup import Html, columns, data_table, join, tag
+from twinspan.analysis.report.facts import Audit
+from twinspan.analysis.report.markup import Html, columns, data_table, join, listed, tag
+from twinspan.analysis.report.path_section import gate_part, paths_part
+from twinspan.analysis.report.pieces import chip
 from twinspan.analysis.report.wording import NOTHING, number, percent, spoken
 
 
 def audit_section(audit: Audit) -> Html:
-    """How often repeated runs disagree, and what lies beyond that."""
+    """How often repeated runs disagree, what lies beyond that, and what becomes of it."""
     return tag(
         "section",
         tag("h2", "Floors and disparities", id="floors-heading"),
@@ -24,6 +28,8 @@ def audit_section(audit: Audit) -> Html:
         _floor_table(audit),
         tag("h3", "Disparities"),
         _disparities(audit),
+        gate_part(audit),
+        paths_part(audit),
         id="floors",
         aria_labelledby="floors-heading",
     )
@@ -76,53 +82,61 @@ def _disparities(audit: Audit) -> Html:
     ends = [end for each in found for end in (each.excess, each.ci_low, each.ci_high)]
     known = [end for end in ends if end is not None]
     start, end = min([*known, 0.0]), max([*known, 0.0])
+    reasons = dict.fromkeys(each.reason for each in found)
     return join(
         tag(
             "p",
             "Flip rate is how often answers differ across the conditions, own noise how often "
-            f"within them; the excess is what is left. Reference: {audit.reference}.",
+            f"within them; the excess is what is left. Reference: {audit.reference}. A swap is "
+            f"above the floor if its p, adjusted for all swaps and outcomes, is at most "
+            f"{audit.alpha:g}, and if it moves answers farther than every control.",
         ),
         data_table(
-            "Conditions against the reference, largest excess first",
+            "Conditions against the reference, the clearest first, controls last",
             columns(
                 "condition",
                 "outcome",
+                "verdict",
                 "model",
                 "#flip rate",
                 "#own noise",
                 "#excess",
                 "bar and interval",
-                "#p",
                 "#p adjusted",
+                "#p controls",
                 "#cases",
             ),
             [_disparity_row(each, start, end) for each in found],
             total=audit.disparities.total,
         ),
+        listed(
+            [join(chip(reason), " ", MEANINGS[reason]) for reason in reasons if reason in MEANINGS]
+        ),
     )
 
 
-def _disparity_row(each: Disparity, start: float, end: float) -> Sequence[object]:
-    over = each.p_adjusted is not None and each.p_adjusted <= 0.05
-    told = f"{percent(each.excess)}, interval {_between(each.ci_low, each.ci_high)}"
+def _disparity_row(row: FlipRow, start: float, end: float) -> Sequence[object]:
+    told = f"{percent(row.excess)}, interval {_between(row.ci_low, row.ci_high)}"
     bar = interval_bar(
-        each.excess,
-        each.ci_low,
-        each.ci_high,
+        row.excess,
+        row.ci_low,
+        row.ci_high,
         start=start,
         end=end,
         told=told,
-        look="over" if over else "",
+        look="over" if row.is_finding else "",
     )
+    arm = "" if row.arm is None else f" ({row.arm})"
     return (
-        each.condition,
-        each.action,
-        each.model or NOTHING,
-        percent(each.flip_rate),
-        percent(each.floor),
-        percent(each.excess),
-        spoken(each.reason) if each.reason else bar,
-        number(each.p_value),
-        number(each.p_adjusted),
-        f"{each.cases:,}",
+        f"{row.condition}{arm}",
+        row.action,
+        chip(row.verdict),
+        row.model or NOTHING,
+        percent(row.flip_rate),
+        percent(row.floor),
+        percent(row.excess),
+        spoken(row.reason) if row.excess is None else bar,
+        number(row.p_adjusted),
+        number(row.p_controls),
+        f"{row.cases:,}",
     )

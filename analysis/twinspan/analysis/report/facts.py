@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
+from twinspan.analysis.audit_gate import GateRow
+from twinspan.analysis.audit_paths import AccumulationRow, ForcedRow, PropagationRow
+from twinspan.analysis.flip_rows import FlipRow
 from twinspan.analysis.floors import FloorRow
 from twinspan.analysis.graphs import GraphEdge, GraphNode
 from twinspan.analysis.trail_records import Breach
@@ -259,39 +262,6 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disparity:
-    """One condition against the reference, on one outcome.
-
-    Attributes:
-        model: the model.
-        condition: the condition.
-        action: the outcome.
-        flip_rate: answers that differ across the conditions, mean over cases.
-        floor: those that differ within them, mean of both.
-        excess: flip rate less floor; None with `reason`.
-        ci_low: its interval.
-        ci_high: its interval.
-        p_value: that the condition changes the answer at all; of two tests, by Holm.
-        p_adjusted: the same, adjusted by Holm for every comparison of the report.
-        cases: cases with answers under both.
-        reason: why there is no excess.
-    """
-
-    model: str | None
-    condition: str
-    action: str
-    flip_rate: float | None
-    floor: float | None
-    excess: float | None
-    ci_low: float | None
-    ci_high: float | None
-    p_value: float | None
-    p_adjusted: float | None
-    cases: int
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """Outcomes of repeated runs.
 
@@ -299,15 +269,32 @@ class Audit:
         floors: how often replicates of one case disagree, the pooled row last.
         reference: the condition that others are compared with; None if unknown.
         conditions: all conditions.
-        disparities: conditions against it.
+        disparities: conditions against it, controls last.
         reason: why there are no disparities; None if there are some.
+        alpha: level of the tests.
+        warnings: what to mind.
+        propagation: whether later outcomes flip where earlier ones have.
+        forced: what forcing an earlier step did to later outcomes.
+        accumulation: whether the shifts of a swap add up along the trajectory.
+        gate: which outcomes may be ranked; empty if no thresholds were given.
     """
 
     floors: Capped[FloorRow]
     reference: str | None
     conditions: tuple[str, ...]
-    disparities: Capped[Disparity]
+    disparities: Capped[FlipRow]
     reason: str | None
+    alpha: float = 0.05
+    warnings: tuple[str, ...] = ()
+    propagation: Capped[PropagationRow]
+    forced: Capped[ForcedRow]
+    accumulation: Capped[AccumulationRow]
+    gate: tuple[GateRow, ...] = ()
+
+    @property
+    def findings(self) -> tuple[FlipRow, ...]:
+        """Disparities above the floor, among those that are shown."""
+        return tuple(row for row in self.disparities.items if row.is_finding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any, Final, cast
 
 from twinspan.analysis.findings import ABOVE_FLOOR
+from twinspan.analysis.gate_options import GateOptions
 from twinspan.analysis.json_values import finite_row, json_value
 from twinspan.analysis.report.disparities import audit_of
 from twinspan.analysis.report.facts import (
@@ -43,6 +44,8 @@ def build_report(
     runs: Sequence[str] = (),
     reference: str | None = None,
     jaeger: str | None = None,
+    alpha: float = 0.05,
+    gate: GateOptions | None = None,
     most_stories: int = MOST_STORIES,
 ) -> Report:
     """Everything that a report on a store says.
@@ -52,6 +55,8 @@ def build_report(
         runs: runs to tell in full; the gravest ones if none is named.
         reference: the condition that others are compared with, for disparities.
         jaeger: address of a Jaeger that has the traces, such as ``http://localhost:16686``.
+        alpha: level of the tests of disparities.
+        gate: thresholds and bands by which outcomes are judged; None to judge none.
         most_stories: so many runs are told in full if none is named.
 
     Raises:
@@ -65,7 +70,7 @@ def build_report(
     by_id = {trail.run_id: trail for trail in trails}
     told = _chosen(rows, runs, most_stories)
     counts = _counts(store, trails)
-    audit = audit_of(store, reference)
+    audit = audit_of(store, reference, alpha=alpha, gate=gate)
     stories = stories_of(store, [(row, by_id[row.run_id]) for row in told])
     summary = summary_of(rows, counts, stories, audit)
     return Report(

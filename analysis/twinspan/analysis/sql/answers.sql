@@ -4,9 +4,13 @@ CREATE VIEW answers AS
 WITH expected AS (
     SELECT run_id, given_outcomes.action FROM counted_runs, given_outcomes
     UNION
-    SELECT run_id, trim(regexp_extract(unnest(audit_outcomes), '^([^=]+)=', 1)) AS action
-    FROM counted_runs
-    WHERE NOT EXISTS (FROM given_outcomes)
+    -- Rules that an importer lent to runs count only where somebody acted on them.
+    SELECT run_id, action
+    FROM (SELECT run_id, audit_id,
+                 trim(regexp_extract(unnest(audit_outcomes), '^([^=]+)=', 1)) AS action
+          FROM counted_runs
+          WHERE NOT EXISTS (FROM given_outcomes))
+    WHERE audit_id IS NOT NULL OR action IN (SELECT action FROM actions)
     UNION
     SELECT plain.run_id, told.action
     FROM (FROM counted_runs

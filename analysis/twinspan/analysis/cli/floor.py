@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from twinspan.analysis.batch_effect import batch_effect
 from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
 from twinspan.analysis.cli.output import format_option, note, print_table, tell_problems
+from twinspan.analysis.floor_diagnosis import comparison, diagnosis, replicate_tables
 from twinspan.analysis.floors import floor_table
-from twinspan.analysis.store import open_store
+from twinspan.analysis.store import Store, open_store
 
 
 @click.command()
@@ -24,12 +26,25 @@ from twinspan.analysis.store import open_store
     metavar="G",
     help="Compare majority votes of G replicates instead of single ones; G is odd.",
 )
+@click.option(
+    "--diagnose",
+    is_flag=True,
+    help="Base rates, what single cases and replicates do to a floor, and batch effects.",
+)
+@click.option(
+    "--against",
+    type=click.Path(),
+    metavar="SPANS",
+    help="Compare with the floors of another agent on the same cases.",
+)
 @outcome_options
 @format_option()
 def floor(
     spans: str,
     by: tuple[str, ...],
     majority: int | None,
+    diagnose: bool,
+    against: str | None,
     rules_file: str | None,
     rules: tuple[str, ...],
     form: str,
@@ -40,9 +55,28 @@ def floor(
     cases like these. A disparity between groups means nothing below it. Outcomes are the rules
     given here, else those recorded with the runs, else every scalar field of every action.
     """
-    with open_store(spans, outcomes=given_rules(rules_file, rules)) as store:
+    if sum([bool(by) or majority is not None, diagnose, against is not None]) > 1:
+        raise click.UsageError("--diagnose and --against stand alone; leave the others out")
+    outcomes = given_rules(rules_file, rules)
+    with open_store(spans, outcomes=outcomes) as store:
         tell_problems(store)
+        if diagnose:
+            _print_diagnosis(store, form)
+            return
+        if against is not None:
+            with open_store(against, outcomes=outcomes) as other:
+                tell_problems(other)
+                print_table(comparison(store, other), form)
+            return
         table = floor_table(store, by=by, majority=majority)
         if not any(table.column("cells")):
             note("no case has two replicates to compare; floors need repeated runs of a case")
         print_table(table, form)
+
+
+def _print_diagnosis(store: Store, form: str) -> None:
+    for table in replicate_tables(store).values():
+        warning = batch_effect(table).warning()
+        if warning:
+            note(warning)
+    print_table(diagnosis(store), form)

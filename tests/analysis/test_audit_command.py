@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import audit_agents
@@ -15,6 +16,10 @@ import pytest
 from audit_agents import rows, run, write_audit
 
 from twinspan.analysis.store import open_store
+from twinspan.collector.batch_recorder import BatchRecorder
+from twinspan.instrumentation.audit.configuration import read_configuration
+from twinspan.instrumentation.audit.runner import AuditRunner
+from twinspan.instrumentation.tracing import Telemetry
 
 
 @pytest.fixture(scope="module")
@@ -185,8 +190,7 @@ def test_an_agent_that_decides_nothing_gets_a_reason_and_no_number(
     assert result.exit_code == 0, result.output
     for row in rows("flips", tmp_path / "spans", code=0):
         assert row["reason"] == reason
-        numbers = ("flip_rate", "floor", "excess", "shift", "p_value", "p_adjusted", "p_controls")
-        assert [row[name] for name in numbers] == [None] * 7
+        assert [row[name] for name in NUMBERS] == [None] * 7
 
 
 def test_one_replicate_has_no_floor_and_no_excess(tmp_path: Path) -> None:
@@ -252,3 +256,92 @@ def test_a_mistake_in_the_file_is_named_with_its_line_and_its_cure(
     assert result.exit_code == 2
     assert told in result.stderr and "audit.toml" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+# --- audits that can say nothing --------------------------------------------------------------
+
+NUMBERS = ("flip_rate", "floor", "excess", "shift", "p_value", "p_adjusted", "p_controls")
+
+GATE = """
+[gate]
+min_capability = 0.5
+min_entropy = 0.001
+min_band_straddling = 2
+
+[[band]]
+field = "decide.approve"
+case = "a"
+acceptable = { one_of = [true, false] }
+"""
+
+
+def test_one_case_says_nothing_about_cases_like_it(tmp_path: Path) -> None:
+    config = write_audit(tmp_path, audit_agents.certain)
+    text = config.read_text("utf-8")
+    config.write_text(text[: text.rindex("[[case]]")], "utf-8")
+    run("audit", "--config", config, "--out", tmp_path / "spans")
+    swap, *_ = rows("flips", tmp_path / "spans", code=0)
+    assert (swap["reason"], [swap[name] for name in NUMBERS]) == ("one_case", [None] * 7)
+
+
+def test_an_audit_without_a_run_has_no_rows_and_says_why(tmp_path: Path) -> None:
+    config = write_audit(tmp_path, "nowhere:nobody")
+    assert run("audit", "--config", config, "--out", tmp_path / "spans").exit_code == 2
+    assert not (tmp_path / "spans").exists()
+    configuration = read_configuration(write_audit(tmp_path, audit_agents.noisy))
+    telemetry = Telemetry([BatchRecorder(tmp_path / "spans")])
+    AuditRunner(
+        configuration.plan,
+        configuration.make_agent(),
+        telemetry=telemetry,
+        protocol=configuration.protocol,
+    ).close("incomplete", observed=0)
+    telemetry.shutdown()
+    result = run("flips", tmp_path / "spans", "--format", "json")
+    assert (result.exit_code, result.stdout.strip()) == (0, "[]")
+    assert "no run has a case and a condition" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason"),
+    [
+        (audit_agents.constant, "degenerate_constant_policy"),
+        (audit_agents.refusing, "capability_score_missing"),
+        (audit_agents.noisy, "bands_are_not_ground_truth"),
+    ],
+)
+def test_the_gate_names_the_first_thing_that_is_missing(
+    tmp_path: Path, agent: Callable[..., object], reason: str
+) -> None:
+    config = write_audit(tmp_path, agent, extra=GATE, agent_extra="retries = 0")
+    run("audit", "--config", config, "--out", tmp_path / "spans")
+    (row,) = rows("gate", tmp_path / "spans", "--config", config, code=1)
+    assert (row["eligible"], row["reason"]) == (False, reason)
+
+
+def test_the_gate_opens_for_bands_that_an_attested_adjudicator_signed(tmp_path: Path) -> None:
+    signed = GATE + (
+        'provenance = "clinician-adjudicated"\nadjudicated_by = ["a-1"]\n'
+        '[[adjudicator]]\npseudonym = "a-1"\nspecialty = "lending"\nattestation_on_file = true\n'
+    )
+    config = write_audit(tmp_path, audit_agents.noisy, extra=signed)
+    run("audit", "--config", config, "--out", tmp_path / "spans")
+    (row,) = rows("gate", tmp_path / "spans", "--config", config, code=0)
+    assert (row["eligible"], row["reason"], row["ground_truth"]) == (True, "meets_floor", True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("{ one_of = [true, false] }", "[1, 5]", "may mean values or a range"),
+        ("min_entropy", "min_entrpy", "there is no key 'min_entrpy'; did you mean 'min_entropy'?"),
+        ("min_capability = 0.5", "min_capability = 2", "give from 0 to 1"),
+    ],
+)
+def test_a_mistake_in_the_gate_is_named_with_its_line(
+    found: Path, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    config = write_audit(tmp_path, audit_agents.noisy, extra=GATE.replace(old, new))
+    result = run("gate", found / "spans", "--config", config)
+    assert result.exit_code == 2
+    assert told in result.stderr and "audit.toml, line " in result.stderr

@@ -9,7 +9,7 @@ from typing import Any, Final
 from twinspan.analysis.batch_effect import batch_effect
 from twinspan.analysis.flip_arms import Answers, Arm, Key, n_known
 from twinspan.analysis.flip_rows import FlipRow
-from twinspan.analysis.flip_verdicts import CONSTANT, NO_ANSWERS
+from twinspan.analysis.flip_verdicts import CONSTANT, NO_ANSWERS, ONE_CASE
 from twinspan.analysis.inference.controls import ControlVerdict, excess_over_controls
 from twinspan.analysis.inference.excess import Excess, excess_over_floor
 from twinspan.analysis.replicate_table import ReplicateTable
@@ -23,7 +23,7 @@ def rows_of(key: Key, reference: str, arms: Sequence[Arm], *, seed: int) -> list
     """Every arm of one outcome, tested; what is adjusted over outcomes is left open.
 
     Where every answer of every arm is the same there is nothing to test, and no rate: a policy
-    that never varies is no sign of fairness.
+    that never varies is no sign of fairness. Nor is there one for a single case.
 
     Args:
         key: model, arm and outcome.
@@ -46,6 +46,9 @@ def rows_of(key: Key, reference: str, arms: Sequence[Arm], *, seed: int) -> list
     ratio = _batch_ratio(key[2], arms, seed)
     rows: list[FlipRow] = []
     for arm in arms:
+        if arm.n_shared_cases == 1:
+            rows.append(_row(key, reference, arm, None, None, ratio, ONE_CASE))
+            continue
         excess = excess_over_floor(arm.reference, arm.answers, seed=seed)
         against = None
         if controls and not arm.is_control and excess.p_value is not None:

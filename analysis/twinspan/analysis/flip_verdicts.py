@@ -11,6 +11,7 @@ FlipVerdict = Literal[
 
 CONSTANT: Final = "constant_policy"
 NO_ANSWERS: Final = "no_answers"
+ONE_CASE: Final = "one_case"
 TOO_FEW_RUNS: Final = "too_few_runs"
 NOT_ABOVE_NOISE: Final = "not_above_noise"
 NOT_BEYOND_CONTROLS: Final = "not_beyond_controls"
@@ -25,6 +26,7 @@ CONTROL_STILL: Final = "control_within_floor"
 MEANINGS: Final[dict[str, str]] = {
     CONSTANT: "every answer is the same, so that nothing could have flipped",
     NO_ANSWERS: "no case has an answer under both conditions",
+    ONE_CASE: "one case says nothing about cases like it",
     TOO_FEW_RUNS: "with so few cases and runs no result, however clear, would be significant",
     NOT_ABOVE_NOISE: "answers differ no more than repeated runs of one condition do",
     NOT_BEYOND_CONTROLS: "an edit that means nothing moves answers as far",

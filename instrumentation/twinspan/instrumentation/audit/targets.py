@@ -170,28 +170,43 @@ class GraphFailed(RuntimeError):
     """A node of an audited graph failed."""
 
 
-class HttpSteps:
-    """An HTTP endpoint that answers one step: it is posted prompt, schema, step and seed."""
+class _Endpoint:
+    """An HTTP endpoint that is posted JSON and answers with JSON."""
 
-    def __init__(self, url: str, *, headers: Mapping[str, str], timeout: float) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
         self._client = httpx.Client(headers=dict(headers), timeout=timeout)
         self._url = url
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def posted(self, body: object) -> object:
+        """The JSON that comes back."""
+        reply = self._client.post(self._url, json=body)
+        reply.raise_for_status()
+        return cast(object, reply.json())
+
+
+class HttpSteps(_Endpoint):
+    """An HTTP endpoint that answers one step: it is posted prompt, schema, step and seed."""
+
+    def __init__(self, url: str, *, headers: Mapping[str, str], timeout: float) -> None:
+        super().__init__(url, headers, timeout)
+
     def answer(self, request: StepRequest, /) -> object:
         """The JSON that comes back."""
-        return _posted(
-            self._client,
-            self._url,
+        return self.posted(
             {
                 "step": request.step,
                 "prompt": request.prompt,
                 "schema": dict(request.schema),
                 "seed": request.seed,
-            },
+            }
         )
 
 
-class HttpCase:
+class HttpCase(_Endpoint):
     """An HTTP endpoint that does a whole case: it is posted the case's text and a seed.
 
     Args:
@@ -212,8 +227,7 @@ class HttpCase:
         template: Mapping[str, object] | None = None,
         single: str = SINGLE_STEP,
     ) -> None:
-        self._client = httpx.Client(headers=dict(headers), timeout=timeout)
-        self._url = url
+        super().__init__(url, headers, timeout)
         self._template = template
         self._single = single
 
@@ -228,7 +242,7 @@ class HttpCase:
         }
         if self._template:
             body = request.fill(self._template)
-        return steps_of(_posted(self._client, self._url, body), self._single)
+        return steps_of(self.posted(body), self._single)
 
 
 class ChatSteps:
@@ -281,12 +295,6 @@ def _finished(answer: Any) -> Any:
 
 async def _awaited(answer: Any) -> Any:
     return await answer
-
-
-def _posted(client: httpx.Client, url: str, body: object) -> object:
-    reply = client.post(url, json=body)
-    reply.raise_for_status()
-    return cast(object, reply.json())
 
 
 def _static_parents(graph: Any) -> dict[str, tuple[str, ...]]:

@@ -43,6 +43,7 @@ FACES: dict[str, set[str]] = {
         "attach",
         "dependency_weights",
         "katz_weight",
+        "reset_run",
         "route_intervention",
     },
     "twinspan.analysis": {"AuditTrail", "Store", "open_store"},

@@ -99,9 +99,11 @@ def _said(view: str) -> dict[str, tuple[str | None, str]]:
 
 def _source(view: str, column: str) -> str | None:
     """The column of `spans` that a view hands on under this name."""
-    known = set(SPAN_SCHEMA.names)
+    known: set[str] = set(SPAN_SCHEMA.names)
     sql = re.sub(r"--.*", "", view_sql(view))
-    sources = {was for was, named in _NAMED.findall(sql) if named == column and was in known}
+    sources: set[str] = {
+        was for was, named in _NAMED.findall(sql) if named == column and was in known
+    }
     if len(sources) == 1:
         return sources.pop()
     return column if column in known else None

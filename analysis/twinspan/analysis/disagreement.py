@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import comb
 from statistics import fmean
 
-from scipy import stats
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from twinspan.instrumentation.errors import ConfigurationError
 
@@ -177,11 +177,11 @@ def _variance_between(cases: Sequence[PairCount], rate: float) -> float:
 
 
 def _normal_quantile(level: float) -> float:
-    return float(stats.norm.ppf((1 + level) / 2))
+    return float(ndtri((1 + level) / 2))
 
 
 def _t_quantile(level: float, freedom: int) -> float:
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def clopper_pearson(successes: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
@@ -191,10 +191,11 @@ def clopper_pearson(successes: float, trials: float, *, level: float = 0.95) -> 
     (0.0, 0.308497)
     """
     tail = (1 - level) / 2
-    beta = stats.beta
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes > 0 else 0.0
+    low = float(betaincinv(successes, trials - successes + 1, tail)) if successes > 0 else 0.0
     high = (
-        float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+        float(betaincinv(successes + 1, trials - successes, 1 - tail))
+        if successes < trials
+        else 1.0
     )
     return low, high
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, get_args
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -171,6 +170,8 @@ def _degree_counts(graph: AgentDAG) -> Vector:
 
 
 def _betweenness_counts(graph: AgentDAG) -> Vector:
+    import networkx as nx  # half of what starting an agent under instrumentation costs
+
     digraph: nx.DiGraph[str] = nx.DiGraph()
     digraph.add_nodes_from(graph.nodes)
     digraph.add_edges_from((edge.source, edge.target) for edge in graph.edges)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from textwrap import shorten
 from typing import Any, Final, NoReturn, cast
 
 import click
@@ -42,6 +45,24 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = place.partition(":")
         return cast(click.Command, getattr(import_module(self._module(module)), attribute))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by what their docstrings begin with, without importing them."""
+        names = self.list_commands(ctx)
+        room = formatter.width - 6 - max(map(len, names), default=0)
+        rows = [(name, self._summary(self._commands_at[name], room)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def _summary(self, place: str, limit: int) -> str:
+        module, _, attribute = place.partition(":")
+        found = find_spec(self._module(module))
+        source = Path(found.origin).read_text("utf-8") if found and found.origin else ""
+        for statement in ast.parse(source).body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == attribute:
+                first, _, _ = (ast.get_docstring(statement) or "").partition("\n\n")
+                return shorten(first, max(limit, 20), placeholder="...")
+        return ""
 
     def _is_there(self, place: str) -> bool:
         return find_spec(self._module(place.partition(":")[0])) is not None

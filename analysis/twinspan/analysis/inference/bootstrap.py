@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from twinspan.analysis.pair_statistics import RatioStatistic, Statistic
 from twinspan.analysis.pairs import Pair, by_case
@@ -262,11 +262,11 @@ def _bca_tails(
 
 def _bca_tail(bias: float, skew: float, tail: float) -> float:
     shifted = bias + _normal_quantile(tail)
-    return float(stats.norm.cdf(bias + shifted / (1 - skew * shifted)))
+    return float(ndtr(bias + shifted / (1 - skew * shifted)))
 
 
 def _normal_quantile(share: float) -> float:
-    return float(stats.norm.ppf(share))
+    return float(ndtri(share))
 
 
 def _resampled(cases: Sequence[Sequence[Pair]], statistic: Statistic, weights: Counts) -> Floats:

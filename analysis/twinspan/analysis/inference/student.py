@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 
 def t_interval(
@@ -31,5 +31,5 @@ def t_interval(
         return None, None
     centre = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
-    half = error * float(stats.t.ppf((1 + level) / 2, len(values) - 1))
+    half = error * float(stdtrit(len(values) - 1, (1 + level) / 2))
     return centre - half, centre + half

@@ -9,6 +9,7 @@ from itertools import cycle
 from typing import Any, Final, Self
 
 from twinspan.collector.intervention.case import Case, Procedure
+from twinspan.collector.intervention.proposals import Candidate
 from twinspan.collector.intervention.revisions import refit
 from twinspan.collector.intervention.roles import PROMPTS
 from twinspan.collector.intervention.skeptics import ModelSkeptic, Skeptic, reviewed_by
@@ -16,6 +17,7 @@ from twinspan.collector.intervention.trust import Tally, TrustGraph, Weighed, We
 from twinspan.collector.intervention.verdicts import Review
 from twinspan.instrumentation.clients import ChatClient, Sampling
 from twinspan.instrumentation.errors import ConfigurationError, MalformedReply
+from twinspan.instrumentation.hashing import canonical
 
 FEWEST: Final = 2
 """Skeptics, and provenances among them, below which there is no panel."""
@@ -55,6 +57,18 @@ class PanelReview:
     def decision(self) -> str:
         """`rejected`, `revised`, `stands` or `undecided`."""
         return self.tally.decision
+
+    def changed(self, answer: Any) -> list[Revision]:
+        """The revisions that are not the answer itself, the heaviest first."""
+        same = canonical(answer)
+        return [each for each in self.revisions if canonical(each.payload) != same]
+
+    def candidates(self, answer: Any) -> list[Candidate]:
+        """Those revisions as candidates; their labels number them and name nobody."""
+        return [
+            Candidate(label=f"revision-{place}", payload=each.payload, procedure=each.procedure)
+            for place, each in enumerate(self.changed(answer), start=1)
+        ]
 
 
 class SkepticPanel:

@@ -9,10 +9,10 @@ from typing import Final
 from twinspan.collector.intervention.bench import Bench
 from twinspan.collector.intervention.case import Case
 from twinspan.collector.intervention.madera import Attempt, MaderaEditor
-from twinspan.collector.intervention.panel import PanelReview, Revision, SkepticPanel
+from twinspan.collector.intervention.measured import Score
+from twinspan.collector.intervention.panel import PanelReview, SkepticPanel
 from twinspan.collector.intervention.proposals import Candidate, Proposal
 from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.hashing import canonical
 
 SKEPTICS: Final = "skeptics"
 MADERA: Final = "madera"
@@ -40,22 +40,13 @@ class PanelRepair:
         }
         if case.rerun is None:
             return Proposal.none("cannot_rerun", told)
-        revisions = [
-            each for each in found.revisions if canonical(each.payload) != canonical(case.answer)
-        ]
-        if not revisions:
+        candidates = found.candidates(case.answer)
+        if not candidates:
             return Proposal.none(_without_revision(found), told)
-        candidates = [_candidate(place, each) for place, each in enumerate(revisions, start=1)]
-        ranked = await _measured_best_first(candidates, bench)
+        ranked = await best_first(candidates, bench.score, before=bench.before)
         if not ranked:
             return Proposal.none("no_better_attempt", told)
         return Proposal.of(*ranked, told=told)
-
-
-def _candidate(place: int, revision: Revision) -> Candidate:
-    return Candidate(
-        label=f"revision-{place}", payload=revision.payload, procedure=revision.procedure
-    )
 
 
 def _without_revision(found: PanelReview) -> str:
@@ -64,17 +55,24 @@ def _without_revision(found: PanelReview) -> str:
     return f"panel_{found.decision}"
 
 
-async def _measured_best_first(candidates: Sequence[Candidate], bench: Bench) -> list[Candidate]:
+async def best_first(
+    candidates: Sequence[Candidate], score: Score, *, before: float
+) -> list[Candidate]:
     """The candidates by their measured delta; those that do worse than no repair fall out.
 
     A single one is not measured twice: the fresh measurement that decides is enough.
+
+    Args:
+        candidates: the candidates; in a tie the earlier one is the better one.
+        score: measures a procedure on fresh samples.
+        before: delta without a repair.
     """
     if len(candidates) == 1:
         return list(candidates)
     scored: list[tuple[float, int, Candidate]] = []
     for place, candidate in enumerate(candidates):
-        measured = await bench.score(candidate.procedure, candidate.label)
-        if measured.delta is not None and measured.delta < bench.before:
+        measured = await score(candidate.procedure, candidate.label)
+        if measured.delta is not None and measured.delta < before:
             scored.append((measured.delta, place, candidate))
     return [candidate for _, _, candidate in sorted(scored, key=lambda each: each[:2])]
 

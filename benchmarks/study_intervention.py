@@ -1,7 +1,7 @@
 """What repairs are worth: four conditions, an error budget, and trust against uniform votes.
 
-    python benchmarks/study_intervention.py                       # everything, 50 seeds
-    python benchmarks/study_intervention.py --seeds 4 --panels 100
+    python benchmarks/study_intervention.py                       # as in docs/studies
+    python benchmarks/study_intervention.py --seeds 4 --few 2 --panels 100
     python benchmarks/study_intervention.py --write docs/studies/intervention.md
 
 Two graphs of known truth: a scripted one, whose specialists draw their answers, and the demo's,
@@ -16,7 +16,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -445,43 +445,66 @@ probes and repairs included; times are of a free model in one process, on a shar
 Probing only tells, so it cannot reduce the gap."""
 
 
-def sections(seeds: range, count: int) -> Iterator[str]:
-    """The report, section by section as it is measured."""
-    for world in (Scripted(), Demo()):
-        report = Report()
-        report.say("", f"## {world.name.capitalize()}", "")
-        conditions(report, world, seeds)
-        loop(report, world, seeds, REPAIRS, "repairs that do their work")
-        if isinstance(world, Scripted):
-            shared = Scripted(biased=SPECIALISTS)
-            loop(report, shared, seeds, {"auto": REPAIRS["auto"]}, "all three specialists biased")
-            loop(report, world, seeds, IDLE, "repairs that do nothing")
-        budget(report, world, seeds)
-        yield "\n".join(report.lines)
+def sections(seeds: range, few: range, count: int) -> Iterator[str]:
+    """The report, part by part as it is measured."""
+    yield from _part("The demo's graph, with reviewers", lambda r: _demo(r, seeds))
+    yield from _part("Every repair", lambda r: _repairs(r, few))
+    yield from _part("Four conditions", lambda r: _conditions(r, few))
+    yield from _part("Symmetry and votes", lambda r: _votes(r, few, count))
+
+
+def _part(title: str, fill: Callable[[Report], None]) -> Iterator[str]:
     report = Report()
-    report.say("", "## Symmetry and votes", "")
-    mirrored(report, seeds)
-    panels(report, count)
+    report.say("", f"## {title}", "")
+    fill(report)
     yield "\n".join(report.lines)
+
+
+def _demo(report: Report, seeds: range) -> None:
+    loop(report, Demo(), seeds, {"auto": REPAIRS["auto"]}, "repairs that do their work")
+    budget(report, Demo(), seeds)
+
+
+def _repairs(report: Report, few: range) -> None:
+    for world in (Scripted(), Demo()):
+        loop(report, world, few, REPAIRS, "repairs that do their work")
+    shared = Scripted(biased=SPECIALISTS)
+    loop(report, shared, few, {"auto": REPAIRS["auto"]}, "all three specialists biased")
+    loop(report, Demo(), few, IDLE, "repairs that do nothing")
+
+
+def _conditions(report: Report, few: range) -> None:
+    for world in (Scripted(), Demo()):
+        conditions(report, world, few)
+
+
+def _votes(report: Report, few: range, count: int) -> None:
+    mirrored(report, few)
+    panels(report, count)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables, and write them where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=50, help="runs of each kind")
+    parser.add_argument("--seeds", type=int, default=50, help="runs of the demo's loop and budget")
+    parser.add_argument("--few", type=int, default=10, help="runs of everything else")
     parser.add_argument("--panels", type=int, default=1000, help="simulated panels of each kind")
     parser.add_argument("--write", type=Path, metavar="FILE", help="a Markdown file to write")
     given = parser.parse_args(arguments)
-    defaults = given.seeds == 50 and given.panels == 1000
-    told = "" if defaults else f" --seeds {given.seeds} --panels {given.panels}"
+    chosen = {"seeds": 50, "few": 10, "panels": 1000}
+    told = "".join(
+        f" --{name} {getattr(given, name)}"
+        for name, default in chosen.items()
+        if getattr(given, name) != default
+    )
     parts = [HEAD.format(arguments=told)]
     print(parts[0], flush=True)
-    for section in sections(range(given.seeds), given.panels):
+    for section in sections(range(given.seeds), range(given.few), given.panels):
         print(section, flush=True)
         parts.append(section)
-    if given.write is not None:
-        given.write.parent.mkdir(parents=True, exist_ok=True)
-        given.write.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+        if given.write is not None:
+            given.write.parent.mkdir(parents=True, exist_ok=True)
+            given.write.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

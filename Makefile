@@ -7,13 +7,16 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 WORKERS ?= auto
 
-.PHONY: demo test check lint types layers jaeger clean
+.PHONY: demo test test-crewai check lint types layers jaeger clean
 
 demo: $(VENV)/.runtime ## run the built-in example, end to end
 	$(BIN)/twinspan demo --out demo-spans
 
 test: $(VENV)/.dev ## run all tests, doctests and the README's examples
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-crewai: $(VENV)-crewai/.installed ## CrewAI's tests, in an environment of their own
+	$(VENV)-crewai/bin/python -m pytest -q tests/frameworks/test_crewai.py tests/test_house.py -k crewai
 
 check: lint types layers test ## everything a change must pass
 
@@ -32,7 +35,7 @@ jaeger: $(VENV)/.dev ## build a Jaeger for the tests against a real one, once (n
 	$(BIN)/python tests/jaeger_server.py
 
 clean: ## remove everything that these commands made
-	rm -rf $(VENV) demo-spans .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-crewai demo-spans .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 # --- set-up -------------------------------------------------------------------------------
 
@@ -61,3 +64,14 @@ else
 	$(BIN)/python -m pip install --quiet -e '.[langgraph]' --group dev
 endif
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)-crewai/.installed: pyproject.toml
+ifdef UV
+	uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV)-crewai
+	uv pip install --quiet --python $(VENV)-crewai/bin/python -e '.[crewai]' --group crewai-tests
+else
+	$(PYTHON) -m venv $(VENV)-crewai
+	$(VENV)-crewai/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-crewai/bin/python -m pip install --quiet -e '.[crewai]' --group crewai-tests
+endif
+	@touch $@

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,9 @@ def test_every_module_belongs_to_a_package() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_every_example_runs(path: Path, tmp_path: Path) -> None:
     """Examples are programs, and this runs them as a user would."""
+    for framework in ("langgraph", "agents", "pydantic_ai", "autogen_agentchat", "crewai"):
+        if f"from {framework}" in path.read_text() and find_spec(framework) is None:
+            pytest.skip(f"{framework} is not installed in this environment")
     done = subprocess.run(
         [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -51,11 +51,12 @@ class InARow:
         if self._sent is not None:
             sent = self._sent
 
-            @agent.tool_plain
             def send_email(to: str) -> str:
                 """Send an email."""
                 sent.append(to)
                 return "sent"
+
+            agent.tool_plain(send_email)
 
         return agent
 
@@ -104,10 +105,11 @@ def test_an_agent_that_another_calls_belongs_to_it() -> None:
 
     lead: Any = Agent(FunctionModel(ask), name="lead")
 
-    @lead.tool_plain
     async def ask_expert() -> str:
         """Ask."""
-        return (await expert.run("is it?")).output
+        return str((await expert.run("is it?")).output)
+
+    lead.tool_plain(ask_expert)
 
     with instrumented(SpansOnly()) as collector:
         assert lead.run_sync("x").output == "done"

@@ -28,6 +28,7 @@ IN_PLACE: Final = {
 ON_USE: Final = {
     "agents": ("twinspan.instrumentation.frameworks.openai_agents", "RunHooks"),
     "autogen_agentchat": ("twinspan.instrumentation.frameworks.autogen", "__version__"),
+    "crewai": ("twinspan.instrumentation.frameworks.crewai", "Crew"),
     "pydantic_ai": ("twinspan.instrumentation.frameworks.pydantic_ai", "Agent"),
 }
 """Package that is hooked when the application imports it, our module, and a name that tells it

@@ -22,6 +22,11 @@ class Patches:
         self._originals.append((owner, name, owner.__dict__.get(name)))
         wrap_function_wrapper(owner, name, wrapper)
 
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Put something in the place of a class's attribute, or beside its instances' own."""
+        self._originals.append((owner, name, owner.__dict__.get(name)))
+        setattr(owner, name, value)
+
     def undo(self) -> None:
         """Put everything back as it was, the last one first."""
         while self._originals:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Iterable
-from typing import Any
+from typing import Any, cast
 
 from autogen_agentchat.base import Response
 from autogen_core import CancellationToken
@@ -37,7 +37,8 @@ class GuardedModel(ObjectProxy):  # type: ignore[type-arg]
 
     def _checked(self, result: Any) -> Any:
         content = getattr(result, "content", None)
-        for call in content if isinstance(content, list) else ():
+        asked = cast("list[Any]", content) if isinstance(content, list) else []
+        for call in asked:
             if call.name not in self._self_handoffs:
                 _check(call.name)
         return result
@@ -65,7 +66,7 @@ def _check(tool: str) -> None:
 def isolated(agent: Any) -> Any:
     """An agent with the same model and tools, and with a memory of its own."""
     twin = copy.copy(agent)
-    for name, value in list(vars(twin).items()):
+    for name, value in list(twin.__dict__.items()):
         if isinstance(value, ChatCompletionContext):
             setattr(twin, name, _own_context(value))
         elif type(value) in (list, dict, set):
@@ -80,9 +81,9 @@ def isolated(agent: Any) -> Any:
 def _own_context(context: Any) -> Any:
     """A model context whose list of messages is a copy; the messages are never altered."""
     twin = copy.copy(context)
-    for name, value in vars(context).items():
+    for name, value in context.__dict__.items():
         if isinstance(value, list):
-            setattr(twin, name, list(value))
+            setattr(twin, name, copy.copy(cast("list[Any]", value)))
     return twin
 
 

@@ -117,12 +117,10 @@ def install(engine: Engine) -> None:
     """Hook every team of the process, and the containers of its agents."""
     hooks = _Hooks(engine)
     _patches.wrap(BaseGroupChat, "run_stream", hooks.run_stream)
-    ChatAgentContainer._agent = _AgentAttribute()  # type: ignore[assignment]
+    _patches.put(ChatAgentContainer, "_agent", _AgentAttribute())
 
 
 def uninstall() -> None:
     """Put AutoGen back as it was."""
-    if "_agent" in vars(ChatAgentContainer):
-        del ChatAgentContainer._agent
     _sessions.clear()
     _patches.undo()

@@ -222,7 +222,7 @@ class _Reader:
             return None
         if method is not None and not callable(getattr(found, method, None)):
             return None
-        return NodeSpec(name=name, reads=(), kind="agent", function=type(found), signature=_ANY)
+        return NodeSpec(name=name, reads=(), kind="agent", function=found, signature=_ANY)
 
     def _resolve(self, expression: ast.expr) -> Any:
         if isinstance(expression, ast.Name):

@@ -1,0 +1,157 @@
+"""Installs and removes the hooks in crews, agents, tools and the event bus."""
+
+# CrewAI is not in the development environment, see the group `crewai-tests`.
+# pyright: reportMissingImports=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+from crewai import Agent, Crew
+from crewai.events.event_bus import CrewAIEventsBus
+from crewai.tools.base_tool import BaseTool, Tool
+from crewai.tools.structured_tool import CrewStructuredTool
+
+from twinspan.instrumentation.engine import Engine
+from twinspan.instrumentation.frameworks.crewai.session import (
+    Rerun,
+    Session,
+    at_work,
+    begin,
+    check_tool,
+    current_session,
+    is_at_work,
+)
+from twinspan.instrumentation.frameworks.crewai.topology import topology_of
+from twinspan.instrumentation.frameworks.patching import Patches
+from twinspan.instrumentation.frameworks.place import current_place, is_unobserved
+from twinspan.instrumentation.frameworks.stepwise import Step, run_of
+
+_patches: Final = Patches()
+
+
+class _Hooks:
+    """The wrappers of one instrumentation."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def kickoff(self, wrapped: Any, crew: Any, args: Any, kwargs: Any) -> Any:
+        """A crew's run."""
+        if is_unobserved() or crew.stream:
+            return wrapped(*args, **kwargs)  # a stream kicks off once more, from within
+        with self._run(crew):
+            return wrapped(*args, **kwargs)
+
+    async def akickoff(self, wrapped: Any, crew: Any, args: Any, kwargs: Any) -> Any:
+        """The same on an event loop."""
+        if is_unobserved() or crew.stream:
+            return await wrapped(*args, **kwargs)
+        with self._run(crew):
+            return await wrapped(*args, **kwargs)
+
+    @contextmanager
+    def _run(self, crew: Any) -> Generator[None]:
+        with ExitStack() as run:
+            if current_place() is None:
+                run.enter_context(run_of(self._engine, topology_of(crew)))
+            token = current_session.set(Session())
+            try:
+                yield
+            finally:
+                current_session.reset(token)
+
+    # --- agents ------------------------------------------------------------------------------
+
+    def execute(self, wrapped: Any, agent: Any, args: Any, kwargs: Any) -> Any:
+        """An agent at a task: its answer is decided before the task has it."""
+        if is_unobserved() or is_at_work(agent):
+            return wrapped(*args, **kwargs)
+        kept: dict[int, tuple[Any, Any]] = {}
+        step, task = self._begin(wrapped, agent, args, kwargs, kept, in_loop=False)
+        if step is None:
+            return wrapped(*args, **kwargs)
+        with step.running(), at_work(agent):
+            answer = wrapped(*args, **kwargs)
+        return self._handed(step, agent, task, answer, step.close(answer), kept)
+
+    async def aexecute(self, wrapped: Any, agent: Any, args: Any, kwargs: Any) -> Any:
+        """The same on an event loop."""
+        if is_unobserved() or is_at_work(agent):
+            return await wrapped(*args, **kwargs)
+        kept: dict[int, tuple[Any, Any]] = {}
+        step, task = self._begin(wrapped, agent, args, kwargs, kept, in_loop=True)
+        if step is None:
+            return await wrapped(*args, **kwargs)
+        with step.running(), at_work(agent):
+            answer = await wrapped(*args, **kwargs)
+        return self._handed(step, agent, task, answer, await step.aclose(answer), kept)
+
+    def _begin(
+        self,
+        wrapped: Any,
+        agent: Any,
+        args: Any,
+        kwargs: Any,
+        kept: dict[int, tuple[Any, Any]],
+        *,
+        in_loop: bool,
+    ) -> tuple[Step | None, Any]:
+        given = dict(zip(("task", "context", "tools"), args, strict=False)) | kwargs
+        place, task, context = current_place(), given["task"], given.get("context")
+        if place is None:
+            return None, task
+
+        def keep(answer: Any, twin: Any) -> None:
+            kept[id(answer)] = (answer, twin)
+
+        rerun = Rerun(wrapped.__func__, agent, task, given.get("tools"), keep)
+        again = rerun.on_loop if in_loop else rerun.plain
+        return begin(place, agent, task, context, again, in_loop=in_loop), task
+
+    @staticmethod
+    def _handed(
+        step: Step, agent: Any, task: Any, answer: Any, handed: Any, kept: dict[int, Any]
+    ) -> Any:
+        if handed is not answer:
+            # A task's output carries the agent's messages, the frozen answer among them.
+            agent._last_messages = kept[id(handed)][1]._last_messages
+        session = current_session.get()
+        if session is not None:
+            session.made(task, step)
+        return handed
+
+    # --- tools and events ----------------------------------------------------------------------
+
+    def tool(self, wrapped: Any, tool: Any, args: Any, kwargs: Any) -> Any:
+        """A tool call; inside a probe only safe tools pass."""
+        check_tool(tool.name)
+        return wrapped(*args, **kwargs)
+
+    def emit(self, wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        """An event; what is run again is no event of the application."""
+        return None if is_unobserved() else wrapped(*args, **kwargs)
+
+
+def install(engine: Engine) -> None:
+    """Hook every crew of the process."""
+    hooks = _Hooks(engine)
+    _patches.wrap(Crew, "kickoff", hooks.kickoff)
+    _patches.wrap(Crew, "akickoff", hooks.akickoff)
+    _patches.wrap(Agent, "execute_task", hooks.execute)
+    _patches.wrap(Agent, "aexecute_task", hooks.aexecute)
+    for owner in (BaseTool, Tool):
+        _patches.wrap(owner, "run", hooks.tool)
+        _patches.wrap(owner, "arun", hooks.tool)
+    for name in ("invoke", "ainvoke"):
+        _patches.wrap(CrewStructuredTool, name, hooks.tool)
+    _patches.wrap(CrewAIEventsBus, "emit", hooks.emit)
+
+
+def uninstall() -> None:
+    """Put CrewAI back as it was."""
+    _patches.undo()

@@ -28,6 +28,7 @@ class Replayed:
         raw_fast: B_fast without bias correction.
         observed: share of the blast radius probed so far.
         monitor_sparse: the monitor's evidence for single nodes.
+        path_ranks, path_fired: what the permuted paths say; None where they do not decide.
     """
 
     recorded: RecordedSuperstep
@@ -36,6 +37,8 @@ class Replayed:
     raw_fast: float
     observed: float
     monitor_sparse: float
+    path_ranks: tuple[float, ...] | None
+    path_fired: tuple[str, ...] | None
 
 
 def replay(run: RecordedRun, options: BreakerOptions | None = None) -> list[Replayed]:
@@ -58,6 +61,8 @@ def _replayed(step: Reckoned) -> Replayed:
         raw_fast=network.fast_average.raw,
         observed=control.observed_share,
         monitor_sparse=control.monitor.state.sparse,
+        path_ranks=None if control.paths is None else control.paths.ranks,
+        path_fired=None if control.paths is None else control.paths.fired,
     )
 
 

@@ -247,6 +247,9 @@ def _recomputed(step: Replayed) -> Iterator[tuple[str, object]]:
     yield c.MONITOR_VALUE, decision.monitor
     yield c.MONITOR_THRESHOLD, decision.monitor_limit
     yield c.MONITOR_SPARSE, step.monitor_sparse
+    if step.path_ranks is not None:
+        yield c.PATH_RANKS, list(step.path_ranks)
+        yield c.PATH_FIRED, list(step.path_fired or ())
     yield c.BREAKER_STATE_FROM, decision.state_from.value
     yield c.BREAKER_STATE_TO, decision.state_to.value
     yield c.BREAKER_DECISION, decision.decision.value

@@ -29,6 +29,8 @@ class ControlInputs:
         fast_deviation, slow_deviation: null standard deviations of the scores, likewise.
         monitor, monitor_limit: M and the value at which it fires. After an intervention M is
             that of the restarted monitor.
+        path: a path permutation stopped the observed path. After an intervention it is that of
+            the restarted paths.
         measurement: ``none`` when no probe ended in this superstep; ``fresh`` when nodes were
             probed on what they read; ``repair`` when the repaired payload itself was probed,
             which may end a cool-down early; ``unproven`` when it was, and delta was not shown to
@@ -45,6 +47,7 @@ class ControlInputs:
     slow_deviation: float | None = None
     monitor: float | None = None
     monitor_limit: float | None = None
+    path: bool = False
     measurement: Measurement = "fresh"
     payload: object = field(default=None, repr=False, compare=False)
     edge: str | None = None

@@ -43,6 +43,7 @@ class Reason(StrEnum):
     MONITOR_AT_LIMIT = "monitor_at_limit"
     BOTH_AT_LIMIT = "fast_at_or_above_enter_and_monitor_at_limit"
     CONFIRMED = "monitor_at_limit_and_fast_at_or_above_exit"
+    PATH_AMONG_HIGHEST = "path_among_highest"
     NOT_BELOW_EXIT = "fast_at_or_above_exit"
     COOLING_DOWN = "cooling_down"
     ROSE_IN_COOLDOWN = "fast_rose_to_or_above_enter_in_cooldown"
@@ -68,6 +69,7 @@ _SENTENCES: Final[dict[Reason, str]] = {
     Reason.CONFIRMED: (
         "M {monitor} has reached its limit {limit} and B_fast {fast} is at or above tau_exit {exit}"
     ),
+    Reason.PATH_AMONG_HIGHEST: "B_fast is among the highest of its permuted twins",
     Reason.NOT_BELOW_EXIT: "B_fast {fast} has not fallen below tau_exit {exit}",
     Reason.COOLING_DOWN: "{cooldown} more superstep(s) of cool-down to come",
     Reason.ROSE_IN_COOLDOWN: (

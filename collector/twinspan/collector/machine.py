@@ -50,10 +50,10 @@ class ControlMachine:
 
     Args:
         breaker: the thresholds; none by default, so that the monitor decides alone.
-        trigger: ``monitor``, ``threshold`` (B_fast at ``tau_enter``), ``either``, or ``both``
-            (the monitor fires and B_fast is at or above ``tau_exit``). By default ``either``
-            with thresholds and ``monitor`` without. Only halts that need the monitor have its
-            bound on false halts.
+        trigger: ``monitor``, ``threshold`` (B_fast at ``tau_enter``), ``either``, ``both`` (the
+            monitor fires and B_fast is at or above ``tau_exit``), or ``path`` (a path permutation
+            fires). By default ``either`` with thresholds and ``monitor`` without. Only halts that
+            need the monitor or the path have their bound on false halts.
         cooldown: supersteps payloads are held for after an intervention, at least 0.
         max_retries: interventions of one incident before it is escalated, at least 1.
         reroute: an alarm sends the payload to repair; False halts.
@@ -195,7 +195,7 @@ class ControlMachine:
     def _cooling(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> _Outcome:
         # A restarted monitor has forgotten what it was halted for; the averages fade slowly, so
         # a high B_fast says nothing new unless it rose.
-        if reading.monitor_alarm and reading.alarm:
+        if reading.restarting and reading.alarm:
             return self._intervened(state, reading.alarm)
         if reading.alarm and _rose(state, inputs):
             return self._intervened(state, Reason.ROSE_IN_COOLDOWN)

@@ -47,6 +47,9 @@ def begin(run: RecordedRun, told: Attributes, options: BreakerOptions | None) ->
             cyclic=depth is None,
             node_count=int(told[c.GRAPH_NODE_COUNT]),
         )
+        if control.paths is not None:
+            control.paths.horizon = depth or int(told[c.GRAPH_NODE_COUNT])
+            control.paths.begin()
     return control
 
 

@@ -26,6 +26,7 @@ from twinspan.collector.intervention.measured import Measured
 from twinspan.collector.intervention.routing import Leaning, Spread
 from twinspan.collector.machine import ControlMachine
 from twinspan.collector.monitor import RunMonitor
+from twinspan.collector.path_watch import PathWatch
 from twinspan.collector.records import ProbeRecord
 from twinspan.collector.topology import AgentDAG
 from twinspan.instrumentation.settings import BreakerOptions
@@ -71,6 +72,7 @@ class RunControl:
         bound: delta that a repair must be shown to stay below.
         leaning: nodes over their floor so far, by axis.
         resets: how often a person let the run go on.
+        paths: the network score of every axis beside its permuted twins, where they decide.
     """
 
     accumulator: NetworkAccumulator
@@ -83,6 +85,7 @@ class RunControl:
     bound: float | None = None
     leaning: Leaning = field(default_factory=Leaning)
     resets: int = 0
+    paths: PathWatch | None = None
 
     def __post_init__(self) -> None:
         self.before = self.accumulator.state
@@ -107,6 +110,7 @@ class RunControl:
             machine=machine or machine_of(options),
             weights=weights,
             bound=options.equivalence,
+            paths=_paths(dag, tuple(axes) or NO_AXIS, options),
         )
 
     @property
@@ -127,6 +131,7 @@ class RunControl:
         evidence = evidence_of(records, self.monitor.axes)
         self._accumulate(evidence)
         self.monitor.update(evidence.cells)
+        self._follow(evidence)
         self.leaning.note(evidence.scored)
         return evidence
 
@@ -148,9 +153,24 @@ class RunControl:
         evidence = evidence_of([*kept, *measured], self.monitor.axes)
         self.accumulator.state = self.before
         self._accumulate(evidence)
-        self.monitor.restart()
-        self.monitor.update(evidence_of(measured, self.monitor.axes).cells)
+        fresh = evidence_of(measured, self.monitor.axes)
+        self._restart()
+        self.monitor.update(fresh.cells)
+        self._follow(fresh)
         return evidence
+
+    def _restart(self) -> None:
+        """Evidence begins afresh, at a smaller alpha."""
+        self.monitor.restart()
+        if self.paths is not None:
+            self.paths.restart()
+
+    def _follow(self, evidence: Evidence) -> None:
+        if self.paths is not None and evidence.scored:
+            self.paths.update(evidence.scored, self._weights_of(evidence))
+
+    def _weights_of(self, evidence: Evidence) -> dict[str, float]:
+        return {**self.weights, **{record.node: record.weight for record in evidence.scored}}
 
     def take_in_executed(
         self, records: Sequence[ProbeRecord], *, attempt: int
@@ -178,7 +198,7 @@ class RunControl:
         reached the network, so B_net is what it was before; in shadow mode it did, and stays.
         """
         self.resets += 1
-        self.monitor.restart()
+        self._restart()
         if self.machine.enforced:
             self.accumulator.state = self.before
         self.state, decision = self.machine.reset(
@@ -205,10 +225,9 @@ class RunControl:
     def _accumulate(self, evidence: Evidence) -> None:
         if not evidence.scored:
             return
-        weights = {**self.weights, **{r.node: r.weight for r in evidence.scored}}
         self.accumulator.update(
             evidence.magnitudes,
-            weights,
+            self._weights_of(evidence),
             variances=evidence.variances,
             estimators=evidence.estimators,
         )
@@ -258,10 +277,28 @@ class RunControl:
             slow_deviation=network.slow_average.deviation,
             monitor=monitor.value,
             monitor_limit=monitor.limit,
+            path=self.paths is not None and bool(self.paths.fired),
             measurement=measurement,
             payload=payload,
             edge=edge,
         )
+
+
+def _paths(dag: AgentDAG, axes: tuple[str, ...], options: BreakerOptions) -> PathWatch | None:
+    """What the trigger `path` needs.
+
+    Where a cycle leaves the depth open, all of alpha is spent after as many supersteps as there
+    are nodes.
+    """
+    if options.trigger != "path":
+        return None
+    return PathWatch(
+        axes=axes,
+        alpha=options.alpha,
+        horizon=dag.depth or max(len(dag), 1),
+        smoothing=options.fast_alpha,
+        reduction=options.reduction,
+    )
 
 
 def superstep_id(scope: str, superstep: int, repair: int | None = None, *, attempt: int = 0) -> str:

@@ -13,6 +13,7 @@ from opentelemetry.util.types import AttributeValue
 from twinspan.collector.chain import decision_hash
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.evidence import Evidence
+from twinspan.collector.path_watch import PathWatch
 from twinspan.collector.records import ProbeRecord
 from twinspan.collector.runs import RunState
 from twinspan.instrumentation import conventions as c
@@ -107,7 +108,13 @@ def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
         c.MONITOR_THRESHOLD: monitor.limit,
         c.MONITOR_SPARSE: monitor.sparse,
         c.MONITOR_RESTART: monitor.restarts,
+        **({} if control.paths is None else path_attributes(control.paths)),
     }
+
+
+def path_attributes(paths: PathWatch) -> dict[str, object]:
+    """What a decision says of the permuted paths."""
+    return {c.PATH_RANKS: paths.ranks, c.PATH_FIRED: paths.fired}
 
 
 def _decision(decision: BreakerDecision) -> dict[str, object]:

@@ -22,7 +22,7 @@ class Reading:
     Attributes:
         fired: the triggers that reached their limit, whatever the rule.
         alarm: why the rule calls for an intervention, ``None`` when it does not.
-        monitor_alarm: the alarm rests on the monitor.
+        restarting: the alarm rests on a test that begins afresh after every intervention.
         judged: B_fast could be compared with thresholds.
         holds: B_fast is at or above ``tau_exit``.
         warning: why to warn, ``None`` when there is no reason.
@@ -30,7 +30,7 @@ class Reading:
 
     fired: tuple[str, ...]
     alarm: Reason | None
-    monitor_alarm: bool
+    restarting: bool
     judged: bool
     holds: bool
     warning: Reason | None
@@ -48,18 +48,32 @@ def read(
     over = thresholds.trips(inputs.fast)
     holds = thresholds.holds(inputs.fast)
     monitor = _reaches(inputs, 1.0 - LIMIT_TOLERANCE)
-    near = monitor_warn is not None and rule != "threshold" and _reaches(inputs, monitor_warn)
+    near = (
+        monitor_warn is not None
+        and rule not in ("threshold", "path")
+        and _reaches(inputs, monitor_warn)
+    )
+    fired = {"threshold": over, "monitor": monitor, "path": inputs.path}
+    alarm = Reason.PATH_AMONG_HIGHEST if inputs.path and rule == "path" else None
     return Reading(
-        fired=(("threshold",) if over else ()) + (("monitor",) if monitor else ()),
-        alarm=_alarm(rule, over=over, monitor=monitor, holds=holds),
-        monitor_alarm=monitor and rule != "threshold" and (holds or rule != "both"),
+        fired=tuple(name for name, has_fired in fired.items() if has_fired),
+        alarm=alarm or _alarm(rule, over=over, monitor=monitor, holds=holds),
+        restarting=_restarting(rule, monitor=monitor, path=inputs.path, holds=holds),
         judged=thresholds.enabled and inputs.fast is not None,
         holds=holds,
         warning=_warning(slow=thresholds.warns(inputs.slow), near=near),
     )
 
 
+def _restarting(rule: Trigger, *, monitor: bool, path: bool, holds: bool) -> bool:
+    if rule == "path":
+        return path
+    return monitor and rule != "threshold" and (holds or rule != "both")
+
+
 def _alarm(rule: Trigger, *, over: bool, monitor: bool, holds: bool) -> Reason | None:
+    if rule == "path":
+        return None
     if rule == "both":
         return Reason.CONFIRMED if monitor and holds else None
     by_threshold = over and rule != "monitor"

@@ -473,6 +473,12 @@ MONITOR_RESTART: Final = _key("twinspan.monitor.restart", "int", "restarts after
 MONITOR_GUILTY: Final = _key(
     "twinspan.monitor.guilty", "string[]", "node and axis cells named at a halt, node|axis"
 )
+PATH_RANKS: Final = _key(
+    "twinspan.path.ranks",
+    "double[]",
+    "per axis, as on the run: share of the permuted paths at least as high as the observed one",
+)
+PATH_FIRED: Final = _key("twinspan.path.fired", "string[]", "axes whose observed path was stopped")
 BREAKER_STATE_FROM: Final = _key(
     "twinspan.breaker.state.from",
     "string",
@@ -484,7 +490,7 @@ BREAKER_DECISION: Final = _key(
 )
 BREAKER_REASON: Final = _key("twinspan.breaker.reason", "string", "from a closed list")
 BREAKER_TRIGGER: Final = _key(
-    "twinspan.breaker.trigger", "string", "monitor, threshold, both or either; at start"
+    "twinspan.breaker.trigger", "string", "monitor, threshold, both, either or path; at start"
 )
 BREAKER_THRESHOLD_ENTER: Final = _key(
     "twinspan.breaker.threshold.enter", "double", "B_fast that trips; at start"

@@ -48,7 +48,7 @@ _CONTENT_ON: Final = frozenset({"true", "span_only", "span_and_event"})
 Plan = Literal["fixed", "adaptive", "thorough"]
 Wording = Literal["random", "same"]
 Mode = Literal["shadow", "halt", "repair"]
-Trigger = Literal["monitor", "threshold", "both", "either"]
+Trigger = Literal["monitor", "threshold", "both", "either", "path"]
 Scaling = Literal["constant", "warmup", "deviation"]
 Reduction = Literal["impact_sum", "impact_max", "weighted_mean", "max"]
 WeightMethod = Literal["katz", "out_degree", "betweenness"]
@@ -191,7 +191,9 @@ class BreakerOptions:
         mode: `shadow` only tells, `halt` raises `BiasHalt`, `repair` repairs in place and
             raises only where the repair does not hold.
         alpha: bound on the probability that an unbiased run is ever halted by the monitor.
-        trigger: `monitor`, `threshold` (B_fast against tau), `both` or `either`.
+        trigger: `monitor`, `threshold` (B_fast against tau), `both` or `either`; or `path`, which
+            compares the network score of each axis with its own permuted twins, at the same
+            bound, for plan `fixed` only.
         tau_enter: B_fast at which the threshold trips; no default, calibrate it.
         tau_exit: B_fast below which recovery ends.
         tau_warn: B_slow at which a warning is told; tau_exit if unset.
@@ -247,7 +249,9 @@ class BreakerOptions:
         share("attenuation", self.attenuation, zero=True)
         at_least("cooldown", self.cooldown, 0)
         at_least("max_retries", self.max_retries, 0)
-        if self.trigger != "monitor" and (self.tau_enter is None or self.tau_exit is None):
+        if self.trigger not in ("monitor", "path") and (
+            self.tau_enter is None or self.tau_exit is None
+        ):
             raise InvalidOption(
                 "trigger",
                 self.trigger,
@@ -333,6 +337,16 @@ class Settings:
     repair: RepairOptions = field(default_factory=RepairOptions)
     record: RecordOptions = field(default_factory=RecordOptions)
     capture_content: bool = False
+
+    def __post_init__(self) -> None:
+        if self.breaker.trigger == "path" and self.probe.plan != "fixed":
+            raise InvalidOption(
+                "trigger",
+                self.breaker.trigger,
+                cure=f"which is not valid with plan {self.probe.plan!r}, where earlier probes "
+                "decide what is probed next; use plan 'fixed', or trigger 'monitor'",
+                joined=", ",
+            )
 
     @classmethod
     def resolve(

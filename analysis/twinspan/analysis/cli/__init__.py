@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "sql": "sql:sql",
     "trail": "trail:trail",
     "verify": "verify:verify",
+    "watch": "deployment:watch",
 }
 """Each command's module below this package, and its name in there."""
 

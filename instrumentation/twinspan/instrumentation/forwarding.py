@@ -17,6 +17,8 @@ from typing import Final
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
+from twinspan.instrumentation.safety import without_text
+
 _logger = logging.getLogger(__name__)
 
 CAPACITY: Final = 65_536
@@ -51,8 +53,8 @@ class ForwardingProcessor(SpanProcessor):
         """Hand a start on at once."""
         try:
             self._target.on_start(span, parent_context)
-        except Exception:
-            self._count_error("on_start")
+        except Exception as error:
+            self._count_error("on_start", error)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Leave an end to the worker."""
@@ -99,15 +101,15 @@ class ForwardingProcessor(SpanProcessor):
     def _hand_on(self, span: ReadableSpan) -> None:
         try:
             self._target.on_end(span)
-        except Exception:
-            self._count_error("on_end")
+        except Exception as error:
+            self._count_error("on_end", error)
 
-    def _count_error(self, where: str) -> None:
+    def _count_error(self, where: str, error: Exception) -> None:
         self.errors += 1
         if self.errors == 1:
             _logger.warning(
                 "a span processor of the application raised in %s; its spans of twinspan "
-                "may be missing, decisions are not affected",
+                "may be missing, decisions are not affected; %s",
                 where,
-                exc_info=True,
+                without_text(error),
             )

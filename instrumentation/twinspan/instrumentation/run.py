@@ -275,6 +275,7 @@ class LiveRun:
                 c.SUPERSTEP_INDEX: start.superstep,
                 c.NODE_INPUT_HASH: input_hash,
                 c.PROBE_DECISION: decision,
+                **self._captured(start.payload),
             },
             fixed=facts.attributes,
             parent=self.context if start.holder is None else start.holder,
@@ -285,6 +286,12 @@ class LiveRun:
                 self.run_id, start.node, [parent.task_id for parent in parents], input_hash
             )
         return NodeSpan(start, span, trace.set_span_in_context(span), decision == "probed")
+
+    def _captured(self, payload: Any) -> dict[str, object]:
+        """What a node reads, where the content switch lets it out."""
+        if not self.engine.settings.capture_content:
+            return {}
+        return {c.GEN_AI_INPUT_MESSAGES: canonical(payload)}
 
     def _facts_of(self, node: str) -> _NodeFacts:
         """What is true of every execution of a node, found out once."""

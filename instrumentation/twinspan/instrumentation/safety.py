@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import traceback
 from types import TracebackType
 from typing import Final
 
@@ -38,10 +39,25 @@ class Failures:
         if self.count == 1:
             _logger.error(
                 "twinspan failed in %s and stepped aside; the agent is not affected, "
-                "the run's record is incomplete",
+                "the run's record is incomplete; %s",
                 where,
-                exc_info=error,
+                without_text(error),
             )
+
+
+def without_text(error: BaseException) -> str:
+    """Class of an error and where it was raised; its text may be content.
+
+    >>> try:
+    ...     raise ValueError("what a prompt said")
+    ... except ValueError as error:
+    ...     told = without_text(error)
+    >>> told.startswith("ValueError at"), "prompt" in told
+    (True, False)
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    places = ", ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return f"{type(error).__qualname__} at {places or 'an unknown place'}"
 
 
 class harmless:
@@ -63,7 +79,7 @@ class harmless:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        traceback: TracebackType | None,
+        where: TracebackType | None,
     ) -> bool:
         if error is None or isinstance(error, BiasHalt) or not isinstance(error, Exception):
             return False

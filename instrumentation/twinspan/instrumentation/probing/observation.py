@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from opentelemetry import trace
@@ -18,6 +20,9 @@ from twinspan.instrumentation.perturbation import Rendering
 from twinspan.instrumentation.probing.plan import COUNTERFACTUAL, Sample
 from twinspan.instrumentation.scoring import BiasScore
 from twinspan.instrumentation.tracing import RunTracer
+
+_FIELD: Final = re.compile("[a-z_][a-z0-9_]*|[0-9]*")
+"""Keys of a payload that are a program's, not a person's."""
 
 EVALUATION_NAME = "counterfactual_divergence"
 
@@ -152,10 +157,17 @@ class SetObserver:
         return {
             c.PERTURBATION_KIND: rendering.kind,
             c.PERTURBATION_ID: rendering.perturbation_id,
-            c.PERTURBATION_TARGETS: list(rendering.targets),
+            c.PERTURBATION_TARGETS: [self._pointer(each) for each in rendering.targets],
             c.PERTURBATION_EDIT_COUNT: rendering.edit_count,
             **words,
         }
+
+    def _pointer(self, pointer: str) -> str:
+        """A JSON pointer without the keys that look like data: a mapping may be keyed by names."""
+        if self._capture:
+            return pointer
+        steps = pointer.split("/")
+        return "/".join(step if _FIELD.fullmatch(step) else "*" for step in steps)
 
     def hash(self, payload: object) -> str | None:
         """The keyed hash of a payload, or None without a run."""

@@ -255,6 +255,24 @@ def test_e9_a_repair_that_is_no_better_is_the_next_attempt() -> None:
     assert third.state_to == "escalated"
 
 
+def test_e9_a_repair_that_failed_counts_as_a_try_and_ends_with_a_person() -> None:
+    """Whatever the numbers say meanwhile: nothing was repaired, so nothing recovered."""
+    machine = ControlMachine(breaker=WIDE, cooldown=2, max_retries=2)
+    failed = [inputs(i, 0.1, measurement="failed") for i in (2, 3)]
+    decisions = play(machine, inputs(1, 1.2, payload="p"), *failed, inputs(4, 0.1))
+    assert states(decisions) == ["intervention", "intervention", "escalated", "escalated"]
+    assert [d.reason for d in decisions[1:3]] == [Reason.REPAIR_FAILED, Reason.RETRIES_EXHAUSTED]
+    assert decisions[-1].frozen_payload == "p"
+
+
+def test_s13_a_repair_that_is_not_shown_to_work_ends_nothing() -> None:
+    """Below every threshold, no alarm, and yet not shown to be below the bound."""
+    machine = ControlMachine(breaker=WIDE, cooldown=2)
+    decisions = play(machine, inputs(1, 1.2), inputs(2, 0.1, measurement="unproven"))
+    assert states(decisions) == ["intervention", "intervention"]
+    assert decisions[1].reason == Reason.REPAIR_UNPROVEN
+
+
 def test_e9_a_spike_during_the_cool_down_is_seen() -> None:
     """Fading from 1.2 to .6 and rising to 1.1 again is a new intervention."""
     machine = ControlMachine(breaker=WIDE, cooldown=3)

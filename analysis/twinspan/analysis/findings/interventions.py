@@ -45,6 +45,8 @@ def _intervention(row: Row, graphs: Mapping[str, str | None]) -> Finding:
         numbers={
             "strategy": row["strategy"],
             "outcome": row["outcome"],
+            "reason": row["reason"],
+            "panelDecision": row["panel_decision"],
             "round": row["round"],
             "deltaBefore": row["score_before"],
             "deltaAfter": row["score_after"],
@@ -59,7 +61,10 @@ def _intervention(row: Row, graphs: Mapping[str, str | None]) -> Finding:
 def _intervention_text(row: Row) -> str:
     strategy = str(row["strategy"] or "unnamed").replace("_", " ")
     node = f" on node '{row['node']}'" if row["node"] else ""
-    outcome = f": {row['outcome']}" if row["outcome"] else ": its outcome is not recorded"
+    if row["outcome"] == "escalated":
+        return f"No repair{node} held; a person is asked."
+    why = f" ({str(row['reason']).replace('_', ' ')})" if row["reason"] else ""
+    outcome = f": {row['outcome']}{why}" if row["outcome"] else ": its outcome is not recorded"
     before, after = row["score_before"], row["score_after"]
     scores = ""
     if before is not None:

@@ -220,7 +220,8 @@ def _counts(store: Store, trails: Sequence[RunTrail]) -> Counts:
         f"count(*) FILTER ({ABOVE_FLOOR}), coalesce(sum(call_count), 0)::BIGINT FROM probe_sets"
     ).rows[0]
     tried, cleared = store.table(
-        "SELECT count(*), count(*) FILTER (outcome = 'cleared') FROM interventions"
+        "SELECT count(*), count(*) FILTER (outcome = 'cleared') FROM interventions "
+        "WHERE strategy IS DISTINCT FROM 'human'"
     ).rows[0]
     breaches = [breach for trail in trails for breach in trail.breaches]
     return Counts(

@@ -10,7 +10,7 @@ from twinspan.analysis.flip_verdicts import MEANINGS
 from twinspan.analysis.floors import POOLED
 from twinspan.analysis.report.facts import Audit, Counts, RunRow, RunStory, Score, Verdict
 from twinspan.analysis.report.wording import NOTHING, interval, many, number, percent, spoken
-from twinspan.analysis.trail_records import Breach, Contribution
+from twinspan.analysis.trail_records import Breach, Contribution, InterventionFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def breach_sentences(breach: Breach, scores: Sequence[Score]) -> Iterator[str]:
         yield _seen(worst, scores)
     yield _stopped(breach)
     for each in breach.interventions:
-        yield _repaired(each.strategy, each.node, each.outcome, each.score_before, each.score_after)
+        yield _repaired(each)
 
 
 def worst_of(breach: Breach) -> Contribution | None:
@@ -183,20 +183,18 @@ def _stopped(breach: Breach) -> str:
     return f"The payload was {did} at {edges}{why}, before its consumer read it."
 
 
-def _repaired(
-    strategy: str | None,
-    node: str | None,
-    outcome: str | None,
-    before: float | None,
-    after: float | None,
-) -> str:
-    what = f"A repair by {spoken(strategy)}" if strategy else "A repair"
-    where = f" of {node}" if node else ""
-    if after is None:
+def _repaired(fact: InterventionFact) -> str:
+    where = f" of {fact.node}" if fact.node else ""
+    if fact.outcome == "escalated":
+        return f"No repair{where} held, so a person is asked."
+    what = f"A repair by {spoken(fact.strategy)}" if fact.strategy else "A repair"
+    if fact.score_after is None:
         again = "it was not measured again"
     else:
-        again = f"measured again, the excess went from {number(before)} to {number(after)}"
-    ended = f": {spoken(outcome)}" if outcome else ", its outcome is not recorded"
+        before, after = number(fact.score_before), number(fact.score_after)
+        again = f"measured again, the excess went from {before} to {after}"
+    why = f" ({spoken(fact.reason)})" if fact.reason and fact.outcome != "cleared" else ""
+    ended = f": {spoken(fact.outcome)}{why}" if fact.outcome else ", its outcome is not recorded"
     return f"{what}{where}{ended}; {again}."
 
 

@@ -14,7 +14,7 @@ from twinspan.collector.intervention.retrieval import Bm25Retriever
 from twinspan.collector.intervention.routing import Route
 from twinspan.collector.intervention.strategies import EditorRepair, PanelRepair
 from twinspan.collector.intervention.verifier import Verifier
-from twinspan.instrumentation.clients import ChatClient, OpenAICompatibleClient
+from twinspan.instrumentation.clients import ChatClient
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.settings import RepairChoice, RepairOptions, Settings
 
@@ -100,6 +100,9 @@ def _client(given: object) -> ChatClient:
             f"{type(given).__name__!r} is no chat client; give one with a method 'complete', or "
             "MODEL@URL"
         )
+    # Its HTTP library is only paid for by those who name a server.
+    from twinspan.instrumentation.clients import OpenAICompatibleClient
+
     model, _, url = given.partition("@")
     if not url:
         return OpenAICompatibleClient(model=model)

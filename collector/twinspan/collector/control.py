@@ -262,12 +262,36 @@ class ControlGate:
             action="repair" if repairs else "halt",
             halt=halt_of(boundary, decision, guilty),
             ticket=incident,
+            guilty=tuple(dict.fromkeys(record.task_id for record in guilty)),
         )
 
     # --- an intervention ----------------------------------------------------------------------
 
-    async def repair(self, boundary: Boundary, verdict: Verdict) -> Verdict:
-        """Repair what was frozen, measure again, and let the machine judge the measurement."""
+    def route(self, verdict: Verdict, run_id: str) -> Route | None:
+        """How what `decide` froze is to be repaired; None for what was not frozen here."""
+        state, incident = self.runs.get(run_id), verdict.ticket
+        if state is None or not isinstance(incident, Incident):
+            return None
+        return route_intervention(
+            incident.decision, state.control.spread, threshold=self.settings.breaker.breadth
+        )
+
+    @property
+    def repairs(self) -> Repairs:
+        """The repairs that are set up."""
+        return self._repairs
+
+    async def repair(
+        self, boundary: Boundary, verdict: Verdict, *, first: Repairer | None = None
+    ) -> Verdict:
+        """Repair what was frozen, measure again, and let the machine judge the measurement.
+
+        Args:
+            boundary: the superstep.
+            verdict: what `decide` said of it.
+            first: the repair that is tried first, such as a panel that was asked already; as
+                the options say if None.
+        """
         state = self.runs.get(boundary.run.run_id)
         incident = verdict.ticket
         if state is None or not isinstance(incident, Incident):
@@ -277,7 +301,7 @@ class ControlGate:
         route = route_intervention(
             incident.decision, state.control.spread, threshold=self.settings.breaker.breadth
         )
-        order = self._repairs.order(route)
+        order = [*([] if first is None else [first]), *self._repairs.order(route)]
         tried: list[Tried] = []
         for number in range(self._machine.max_retries):
             repairer = order[min(number, len(order) - 1)]

@@ -133,16 +133,36 @@ class Verdict:
 
     `proceed` also stands for a decision that is only told, in shadow mode. `repair` carries the
     payloads that replace the frozen ones, by task; it has them only once
-    `Collector.repair` was awaited.
+    `Collector.repair` was awaited. `guilty` names the tasks whose payloads are frozen;
+    `diverted` payloads go to mitigation nodes of the graph, not to their readers.
     """
 
     action: Literal["proceed", "repair", "halt"] = "proceed"
     repairs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     halt: BiasHalt | None = None
     ticket: object = None
+    guilty: tuple[str, ...] = ()
+    diverted: bool = False
 
 
 PROCEED: Final = Verdict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenIncident:
+    """A frozen payload that is on its way through mitigation nodes of the graph itself.
+
+    Attributes:
+        id: the incident.
+        boundary: the superstep at which it was frozen.
+        verdict: what was decided there.
+        execution: the execution whose payload is frozen.
+    """
+
+    id: str
+    boundary: Boundary
+    verdict: Verdict
+    execution: Execution
 
 
 class Collector(Protocol):

@@ -33,6 +33,7 @@ from twinspan.instrumentation.gate import (
     Boundary,
     Execution,
     NodeWeight,
+    OpenIncident,
     RunPlan,
     Topology,
     Verdict,
@@ -54,6 +55,12 @@ WAIT_FOR_TURN_SECONDS: Final = 0.001
 """How long a boundary on an event loop waits before it asks again for its turn."""
 
 Pending = Future[Any] | asyncio.Task[Any]
+
+Divert = Callable[[Boundary, Verdict], Verdict | None]
+"""Takes frozen payloads out of a run's way; None where it cannot."""
+
+EXEMPT_KINDS: Final = frozenset({"tool", "router"})
+"""Kinds of nodes that are never probed: tools have side effects, our own nodes decide nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +167,7 @@ class LiveRun:
         self._facts: dict[str, _NodeFacts] = {}
         self._unlisted: dict[str, int] = {}
         self._deciding = threading.Lock()
+        self.incidents: dict[str, OpenIncident] = {}
         self._executed: Counter[tuple[str, int]] = Counter(plan.executed)
         self._closed_supersteps = 0
         self._closed = False
@@ -325,7 +333,7 @@ class LiveRun:
         return self._plan.rates.get(node, 1.0)
 
     def _probe_decision(self, start: NodeStart, rate: float | None) -> str:
-        if rate is None or start.kind == "tool" or start.skipped:
+        if rate is None or start.kind in EXEMPT_KINDS or start.skipped:
             return "exempt"
         if rate >= 1.0:
             return "probed"
@@ -421,9 +429,21 @@ class LiveRun:
     # --- boundaries -----------------------------------------------------------------------
 
     def close_superstep(
-        self, scope: str, superstep: int, executions: Sequence[Execution]
+        self,
+        scope: str,
+        superstep: int,
+        executions: Sequence[Execution],
+        *,
+        divert: Divert | None = None,
     ) -> Verdict:
         """Wait for a superstep's probes, then ask the gate; for plain code.
+
+        Args:
+            scope: the superstep's scope.
+            superstep: its index.
+            executions: its finished nodes.
+            divert: takes a payload that is to be stopped out of the run's way, where the graph
+                has nodes of its own for that; None leaves it to the gate.
 
         Raises:
             BiasHalt: if the user switched halting on and the breaker tripped.
@@ -434,14 +454,19 @@ class LiveRun:
             self._note_failures(pending)
         boundary = self._boundary(scope, superstep, executions)
         with self._deciding:
-            verdict = self._decide(boundary)
-            if verdict.action == "repair" and self.engine.collector is not None:
+            verdict = self._decide(boundary, divert, probed=bool(pending))
+            if _is_to_repair(verdict) and self.engine.collector is not None:
                 repairing = self.engine.collector.repair(boundary, verdict)
                 verdict = self.engine.loop.submit(_as_coroutine(repairing)).result()
         return _enforce(verdict)
 
     async def aclose_superstep(
-        self, scope: str, superstep: int, executions: Sequence[Execution]
+        self,
+        scope: str,
+        superstep: int,
+        executions: Sequence[Execution],
+        *,
+        divert: Divert | None = None,
     ) -> Verdict:
         """The same on an event loop.
 
@@ -458,8 +483,8 @@ class LiveRun:
         while not self._deciding.acquire(blocking=False):
             await asyncio.sleep(WAIT_FOR_TURN_SECONDS)
         try:
-            verdict = self._decide(boundary)
-            if verdict.action == "repair" and self.engine.collector is not None:
+            verdict = self._decide(boundary, divert, probed=bool(pending))
+            if _is_to_repair(verdict) and self.engine.collector is not None:
                 verdict = await self.engine.collector.repair(boundary, verdict)
         finally:
             self._deciding.release()
@@ -505,11 +530,16 @@ class LiveRun:
             executions=tuple(executions),
         )
 
-    def _decide(self, boundary: Boundary) -> Verdict:
+    def _decide(self, boundary: Boundary, divert: Divert | None, *, probed: bool) -> Verdict:
         if self.engine.collector is None:
             return PROCEED
+        if self.incidents and not probed:
+            return PROCEED  # nodes that mitigate bring nothing to decide on
         self._closed_supersteps += 1
-        return self.engine.collector.decide(boundary)
+        verdict = self.engine.collector.decide(boundary)
+        if divert is None or verdict.action == "proceed":
+            return verdict
+        return divert(boundary, verdict) or verdict
 
     # --- the end --------------------------------------------------------------------------
 
@@ -566,6 +596,10 @@ def _link(parent: Parent, node: str) -> Link:
         parent.span,
         {c.LINK_RELATION: "data_dependency", c.LINK_EDGE: c.edge_name(parent.node, node)},
     )
+
+
+def _is_to_repair(verdict: Verdict) -> bool:
+    return verdict.action == "repair" and not verdict.diverted
 
 
 def _enforce(verdict: Verdict) -> Verdict:

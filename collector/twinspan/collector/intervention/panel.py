@@ -116,7 +116,7 @@ class SkepticPanel:
             )
         if not timeout > 0:
             raise ConfigurationError(f"timeout is {timeout!r}; give seconds above 0")
-        self.skeptics = tuple(skeptics)
+        self.skeptics: tuple[Skeptic, ...] = tuple(skeptics)
         self.graph = TrustGraph(weighting=weighting, reliability=reliability)
         self.timeout = timeout
 

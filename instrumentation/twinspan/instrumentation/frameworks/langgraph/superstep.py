@@ -12,6 +12,7 @@ from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.calls import Calls, returned
 from twinspan.instrumentation.frameworks.langgraph.edges import Origin
+from twinspan.instrumentation.frameworks.langgraph.explicit import diverted, is_guarded, opened
 from twinspan.instrumentation.frameworks.langgraph.resumed import resumed_origin
 from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, scope_of
 from twinspan.instrumentation.frameworks.langgraph.task import (
@@ -19,7 +20,7 @@ from twinspan.instrumentation.frameworks.langgraph.task import (
     TaskObserver,
     is_observable,
 )
-from twinspan.instrumentation.gate import Verdict
+from twinspan.instrumentation.gate import Boundary, Verdict
 from twinspan.instrumentation.probing.guard import current_probe
 from twinspan.instrumentation.safety import harmless
 
@@ -174,7 +175,10 @@ class Superstep:
         with self._halting(), harmless(run.engine.failures, "a boundary"):
             self.settle()
             verdict = run.close_superstep(
-                self.scope.scope, self._index, self._executions(in_loop=False)
+                self.scope.scope,
+                self._index,
+                self._executions(in_loop=False),
+                divert=self._divert,
             )
         self._apply(verdict)
 
@@ -189,9 +193,26 @@ class Superstep:
         with self._halting(), harmless(run.engine.failures, "a boundary"):
             self.settle()
             verdict = await run.aclose_superstep(
-                self.scope.scope, self._index, self._executions(in_loop=True)
+                self.scope.scope,
+                self._index,
+                self._executions(in_loop=True),
+                divert=self._divert,
             )
         self._apply(verdict)
+
+    def _divert(self, boundary: Boundary, verdict: Verdict) -> Verdict | None:
+        """Send frozen payloads to the graph's own mitigation nodes, where it has some."""
+        run = self.scope.run
+        guilty = [each for each in self._observers if each.task.id in verdict.guilty]
+        if not guilty or not all(is_guarded(observer.task) for observer in guilty):
+            return None
+        executions = {each.task_id: each for each in boundary.executions}
+        repairs: dict[str, Any] = {}
+        for observer in guilty:
+            execution = executions[observer.task.id]
+            incident_id = opened(run, boundary, verdict, execution)
+            repairs[execution.task_id] = diverted(observer.task, incident_id, execution, verdict)
+        return Verdict(action="repair", repairs=repairs, diverted=True)
 
     def close_after(self, error: Exception) -> None:
         """Decide on what the other tasks wrote although one left the superstep or failed.

@@ -17,6 +17,7 @@ from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.calls import Calls
 from twinspan.instrumentation.frameworks.langgraph.edges import Origin
+from twinspan.instrumentation.frameworks.langgraph.explicit import is_control
 from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, human_answers, rerun
 from twinspan.instrumentation.frameworks.langgraph.scope import (
     Failure,
@@ -209,6 +210,8 @@ class TaskObserver:
         return command_writes(command_in(self._left))
 
     def _kind(self) -> str:
+        if is_control(self.task):
+            return "router"
         if self.task.subgraphs:
             return "subgraph"
         steps = getattr(self.task.proc, "steps", [self.task.proc])

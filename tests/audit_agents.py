@@ -111,3 +111,60 @@ def rows(*arguments: object, code: int | None = None) -> Any:
     result = run(*arguments, "--format", "json")
     assert code is None or result.exit_code == code, result.output
     return json.loads(result.stdout)
+
+
+def two_steps(prompt: str, schema: Mapping[str, Any], seed: int) -> dict[str, bool]:
+    """Calls women's cases minor, and admits nobody whose case is minor."""
+    if "serious" in schema["properties"]:
+        return {"serious": "woman" not in prompt}
+    return {"admit": "serious yes" in prompt}
+
+
+TWO_STEPS: Final = """
+name = "loop"
+seed = 1
+replicates = 4
+
+[agent]
+callable = "audit_agents:two_steps"
+backoff = 0
+
+[conditions]
+template = "a {age}-year-old {sex}"
+reference = { age = 40, sex = "man" }
+swaps = { sex = ["woman"] }
+controls = ["rerender"]
+
+[outcomes]
+serious = "triage.serious"
+admitted = "decide.admit"
+
+[[step]]
+name = "triage"
+fields = { serious = "boolean" }
+
+[[step]]
+name = "decide"
+fields = { admit = "boolean" }
+
+[arms.free]
+
+[arms.held.triage]
+serious = true
+
+[arms.flipped.triage]
+serious = false
+
+[[case]]
+id = "a"
+narrative = "Pain."
+
+[[case]]
+id = "b"
+narrative = "Fever."
+
+[[case]]
+id = "c"
+narrative = "A cough."
+"""
+"""Two steps of which the second reads only the first, free and with the first forced."""

@@ -15,7 +15,7 @@ from twinspan.analysis.gating import GateDecision, capability_floor_gate
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.pairing import answers_of, pair_trajectories, replicate_table
 from twinspan.analysis.rates import WithinBandRate, within_range_flip_rate
-from twinspan.analysis.recorded_trajectories import recorded_trajectories
+from twinspan.analysis.recorded_trajectories import recorded_trajectories, unforced_runs
 from twinspan.analysis.store import Store
 from twinspan.analysis.tables import Table
 from twinspan.instrumentation.audit.trajectories import Trajectory
@@ -122,10 +122,9 @@ def gate_rows(store: Store, options: GateOptions, *, reference: str | None = Non
     swaps = [str(n) for n, is_reference, control in conditions if not (is_reference or control)]
     by_model: defaultdict[str | None, list[Trajectory]] = defaultdict(list)
     for run in recorded_trajectories(store):
-        if "arm" not in run.details:
-            by_model[run.model].append(run)
+        by_model[run.model].append(run)
     return [
-        _row(model, rule, runs, references[0], swaps, options)
+        _row(model, rule, unforced_runs(runs), references[0], swaps, options)
         for model, runs in by_model.items()
         for rule in wanted
     ]

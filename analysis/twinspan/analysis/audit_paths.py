@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from twinspan.analysis.audit_gate import outcome_rules
 from twinspan.analysis.inference.accumulation import Accumulation, trajectory_accumulation
@@ -18,11 +18,18 @@ from twinspan.analysis.inference.propagation import (
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.pairing import answers_of, outcome_of, pair_trajectories
 from twinspan.analysis.pairs import Pair
-from twinspan.analysis.recorded_trajectories import recorded_trajectories
+from twinspan.analysis.recorded_trajectories import (
+    arms_of_runs,
+    forced_steps,
+    recorded_trajectories,
+    unforced_runs,
+)
 from twinspan.analysis.store import Store
 from twinspan.instrumentation.audit.trajectories import Trajectory
 
 _RERENDER: Final = "rerender"
+_HELD: Final = ("held", "ref")
+"""How the name of an arm begins that forces the reference's action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +139,8 @@ class _Runs:
         rerender: str | None,
     ) -> None:
         self._model = model
-        self._arms = _by_arm(runs)
+        self._arms = arms_of_runs(runs)
+        self._unforced = unforced_runs(runs)
         self._rules = _in_step_order(rules, runs)
         self._reference = reference
         self._swaps = swaps
@@ -140,7 +148,7 @@ class _Runs:
 
     def propagation(self) -> Iterator[PropagationRow]:
         """Every outcome after every other one of an earlier step."""
-        runs = self._arms.get(None, [])
+        runs = self._unforced
         steps = list(dict.fromkeys(rule.step for rule in self._rules))
         for upstream in self._rules:
             for downstream in self._rules:
@@ -158,11 +166,12 @@ class _Runs:
                 )
 
     def forced(self) -> Iterator[ForcedRow]:
-        """The first arm that forces something holds; every other one flips."""
-        forcing = [arm for arm in self._arms if arm is not None and _forced_steps(self._arms[arm])]
+        """One arm holds, the one whose name says so or else the first; every other one flips."""
+        forcing = [arm for arm in self._arms if arm is not None and forced_steps(self._arms[arm])]
+        forcing.sort(key=lambda arm: (not arm.startswith(_HELD), arm))
         for flipped in forcing[1:]:
             held = forcing[0]
-            steps = _forced_steps(self._arms[held])
+            steps = forced_steps(self._arms[held])
             last = max(self._place(step) for step in steps)
             for rule in self._rules:
                 if self._place(rule.step) <= last:
@@ -179,7 +188,7 @@ class _Runs:
 
     def accumulation(self) -> Iterator[AccumulationRow]:
         """Shifts of the yes-or-no outcomes of every swap."""
-        runs = self._arms.get(None, [])
+        runs = self._unforced
         yes_no = [rule for rule in self._rules if _is_yes_no(runs, rule)]
         for swap in self._swaps if runs and len(yes_no) > 1 else ():
             shifts = {
@@ -229,21 +238,6 @@ def _labelled(pair: Pair, condition: str) -> Pair:
         action_cf=pair.action_cf,
         replicate=f"{condition}/{pair.replicate}",
     )
-
-
-def _by_arm(runs: Sequence[Trajectory]) -> dict[str | None, list[Trajectory]]:
-    arms: dict[str | None, list[Trajectory]] = {}
-    for run in sorted(runs, key=lambda run: str(run.details.get("arm") or "")):
-        arm = run.details.get("arm")
-        arms.setdefault(None if arm is None else str(arm), []).append(run)
-    return arms
-
-
-def _forced_steps(runs: Sequence[Trajectory]) -> set[str]:
-    steps: set[str] = set()
-    for run in runs:
-        steps |= set(cast("list[str]", run.details.get("forced_steps") or []))
-    return steps
 
 
 def _in_step_order(rules: Sequence[OutcomeRule], runs: Sequence[Trajectory]) -> list[OutcomeRule]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from twinspan.analysis.flip_judgement import read_judgement
 from twinspan.analysis.flips import flip_report
 from twinspan.analysis.store import open_store
 from twinspan.collector.batch_recorder import BatchRecorder
@@ -198,5 +199,6 @@ def run_audit(
 def _verdict(configuration: AuditConfiguration, folder: Path, summary: AuditSummary) -> str:
     if not summary.is_whole:
         return "incomplete"
+    judgement = read_judgement(configuration.file)
     with open_store(folder) as store:
-        return flip_report(store, alpha=configuration.alpha).verdict
+        return flip_report(store, alpha=configuration.alpha, judgement=judgement).verdict

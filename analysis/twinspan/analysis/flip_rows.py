@@ -45,8 +45,14 @@ class FlipRow:
         p_controls: that the condition moves answers farther than every control.
         batch_ratio: how much more replicates of the reference vary together than independent
             cases would; None where that was not found.
-        verdict: see `verdicts`.
+        verdict: from `flip_verdicts`.
         reason: why.
+        family: ``confirmatory``, ``descriptive`` or ``indeterminate``; None without contrasts.
+        n_in_band: pairs of one replicate each with both answers acceptable; None without bands.
+        n_band_straddling: of these, pairs whose band allows both outcomes.
+        wcfr: share of those that flip, the within-band rate.
+        wcfr_all_in_band: share of all in-band pairs that flip.
+        ground_truth: whether the bands are.
     """
 
     model: str | None
@@ -81,6 +87,12 @@ class FlipRow:
     batch_ratio: float | None
     verdict: FlipVerdict
     reason: str
+    family: str | None = None
+    n_in_band: int | None = None
+    n_band_straddling: int | None = None
+    wcfr: float | None = None
+    wcfr_all_in_band: float | None = None
+    ground_truth: bool | None = None
 
     @property
     def is_control(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from twinspan.analysis.flip_arms import read_arms
+from twinspan.analysis.flip_judgement import Judgement, judge
 from twinspan.analysis.flip_rows import FlipReport, FlipRow
 from twinspan.analysis.flip_tests import rows_of
 from twinspan.analysis.flip_verdicts import (
@@ -40,7 +41,12 @@ NO_REFERENCE: Final = (
 
 
 def flip_report(
-    store: Store, *, reference: str | None = None, alpha: float = ALPHA, seed: int = 0
+    store: Store,
+    *,
+    reference: str | None = None,
+    alpha: float = ALPHA,
+    seed: int = 0,
+    judgement: Judgement | None = None,
 ) -> FlipReport:
     """Compare every condition of a store with its reference, on every outcome.
 
@@ -52,6 +58,7 @@ def flip_report(
         reference: the condition to compare with; the recorded one if None.
         alpha: level of the tests, in (0, 1).
         seed: of what is sampled.
+        judgement: bands and contrasts that the rows are judged by as well.
 
     Raises:
         ConfigurationError: no run has the reference, or alpha is no level.
@@ -74,6 +81,8 @@ def flip_report(
     groups = read_arms(store)
     rows = [row for key, arms in groups.items() for row in rows_of(key, chosen, arms, seed=seed)]
     rows = _judged(rows, alpha, wording)
+    if judgement is not None:
+        rows = judge(store, rows, judgement)
     return FlipReport(
         reference=chosen,
         rows=tuple(sorted(rows, key=_clearest)),

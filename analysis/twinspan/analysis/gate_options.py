@@ -60,7 +60,7 @@ def read_gate_options(file: str | PathLike[str]) -> GateOptions:
     root = Section.read(file)
     if "gate" not in root:
         raise root.error("there is no table [gate]; write one with min_capability and min_entropy")
-    registry = _registry(root)
+    registry = read_registry(root)
     gate = root.section("gate")
     options = GateOptions(
         capability_score=_score(gate),
@@ -74,7 +74,7 @@ def read_gate_options(file: str | PathLike[str]) -> GateOptions:
         else None,
         require_ground_truth=gate.flag("require_ground_truth", True),
         outcomes=gate.texts("outcomes"),
-        bands=_bands(root, registry),
+        bands=read_bands(root, registry),
         registry=registry,
     )
     gate.close()
@@ -89,7 +89,12 @@ def _score(gate: Section) -> float | None:
     return gate.number("capability_score", most=1.0)
 
 
-def _registry(root: Section) -> AdjudicatorRegistry:
+def read_registry(root: Section) -> AdjudicatorRegistry:
+    """The tables ``[[adjudicator]]``; nobody if there are none.
+
+    Raises:
+        ConfigurationError: one cannot be read.
+    """
     found: list[Adjudicator] = []
     for section in root.sections("adjudicator"):
         fields: dict[str, Any] = {name: section.raw(name) for name in section.values}
@@ -124,7 +129,12 @@ def _accepted(section: Section, key: str) -> Any:
     return cast(Any, value)
 
 
-def _bands(root: Section, registry: AdjudicatorRegistry) -> dict[tuple[str, str], Band]:
+def read_bands(root: Section, registry: AdjudicatorRegistry) -> dict[tuple[str, str], Band]:
+    """The tables ``[[band]]``, by field and case.
+
+    Raises:
+        ConfigurationError: one cannot be read, or two are of one field and case.
+    """
     bands: dict[tuple[str, str], Band] = {}
     for section in root.sections("band"):
         place, case = section.text("field"), section.text("case")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from twinspan.analysis.store import Store
-from twinspan.instrumentation.audit.trajectories import Trajectory
+from twinspan.instrumentation.audit.trajectories import ResultsForm, Trajectory
 
 _QUERY: Final = """
 WITH told AS (
@@ -42,7 +42,32 @@ def recorded_trajectories(store: Store) -> list[Trajectory]:
     return [_trajectory(row) for row in store.table(_QUERY).dicts()]
 
 
-def trajectories_document(trajectories: Sequence[Trajectory], source: str) -> dict[str, object]:
+def arms_of_runs(runs: Iterable[Trajectory]) -> dict[str | None, list[Trajectory]]:
+    """Runs by the arm of an interventional audit, in the order of the arms' names."""
+    arms: dict[str | None, list[Trajectory]] = {}
+    for run in sorted(runs, key=lambda run: str(run.details.get("arm") or "")):
+        arm = run.details.get("arm")
+        arms.setdefault(None if arm is None else str(arm), []).append(run)
+    return arms
+
+
+def forced_steps(runs: Iterable[Trajectory]) -> set[str]:
+    """The steps that any of the runs had forced."""
+    found: set[str] = set()
+    for run in runs:
+        found.update(cast("list[str]", run.details.get("forced_steps", ())))
+    return found
+
+
+def unforced_runs(runs: Iterable[Trajectory]) -> list[Trajectory]:
+    """The runs of the first arm that forced nothing; all runs of an audit without arms."""
+    arms = arms_of_runs(runs).values()
+    return next((each for each in arms if not forced_steps(each)), [])
+
+
+def trajectories_document(
+    trajectories: Sequence[Trajectory], source: str, *, results: ResultsForm = "flat"
+) -> dict[str, object]:
     """Trajectories as a document of FairMedAgent's form, which its readers and ours understand."""
     models = sorted({str(each.model) for each in trajectories if each.model})
     return {
@@ -53,7 +78,7 @@ def trajectories_document(trajectories: Sequence[Trajectory], source: str) -> di
             "complete": sum(each.complete for each in trajectories),
             "model_calls": sum(each.model_calls or 0 for each in trajectories),
         },
-        "trajectories": [each.as_dict() for each in trajectories],
+        "trajectories": [each.as_dict(results=results) for each in trajectories],
     }
 
 

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "schema": "schema:schema",
     "sql": "sql:sql",
     "trail": "trail:trail",
+    "trajectories": "trajectories:trajectories",
     "verify": "verify:verify",
     "watch": "deployment:watch",
 }

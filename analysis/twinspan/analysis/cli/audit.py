@@ -13,6 +13,7 @@ import click
 from twinspan.analysis.audit_session import AuditOutcome, Estimate, estimate, run_audit
 from twinspan.analysis.cli.flips import print_flips
 from twinspan.analysis.cli.output import note
+from twinspan.analysis.flip_judgement import read_judgement
 from twinspan.analysis.flips import flip_report
 from twinspan.analysis.gate_options import GateOptions, read_gate_options
 from twinspan.analysis.report import build_report, render_html
@@ -83,8 +84,9 @@ def _close(
     )
     for failure, count in summary.failures.items():
         note(f"{count:,} runs failed: {failure}")
+    judgement = read_judgement(configuration.file)
     with open_store(folder) as store:
-        found = flip_report(store, alpha=configuration.alpha)
+        found = flip_report(store, alpha=configuration.alpha, judgement=judgement)
         if report is not None:
             report.parent.mkdir(parents=True, exist_ok=True)
             told = build_report(store, alpha=configuration.alpha, gate=_gate(configuration))

@@ -8,6 +8,7 @@ import click
 
 from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
 from twinspan.analysis.cli.output import format_option, note, print_table, tell_problems
+from twinspan.analysis.flip_judgement import read_judgement
 from twinspan.analysis.flip_rows import FlipReport
 from twinspan.analysis.flip_verdicts import MEANINGS
 from twinspan.analysis.flips import flip_report
@@ -41,12 +42,19 @@ SHOWN: Final = (
     help="The condition that others are compared with; the recorded one if unset.",
 )
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests.")
+@click.option(
+    "--config",
+    type=click.Path(),
+    metavar="FILE",
+    help="Judge by the [[band]] and [contrasts] tables of this TOML file as well.",
+)
 @outcome_options
 @format_option()
 def flips(
     spans: str,
     reference: str | None,
     alpha: float,
+    config: str | None,
     rules_file: str | None,
     rules: tuple[str, ...],
     form: str,
@@ -57,9 +65,10 @@ def flips(
     runs do (exact tests within cases, Holm over all swaps and outcomes), and if it moves them
     farther than every control. Ends with 1 if one is.
     """
+    judgement = None if config is None else read_judgement(config)
     with open_store(spans, outcomes=given_rules(rules_file, rules)) as store:
         tell_problems(store)
-        found = flip_report(store, reference=reference, alpha=alpha)
+        found = flip_report(store, reference=reference, alpha=alpha, judgement=judgement)
     print_flips(found, form)
     return FINDING if found.findings else 0
 
@@ -102,7 +111,7 @@ def told(found: FlipReport) -> list[str]:
 def _for_people(table: Table) -> Table:
     names = [
         name
-        for name in ("model", "arm", *SHOWN)
+        for name in ("model", "arm", *SHOWN, "family", "n_in_band", "wcfr")
         if name in SHOWN or len(set(table.column(name))) > 1
     ]
     places = [table.columns.index(name) for name in names]

@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, cast
@@ -25,6 +26,7 @@ from twinspan.analysis.dialects.base import Problems, RowSink
 from twinspan.analysis.dialects.json_files import documents, head
 from twinspan.analysis.outcomes import OutcomeRule, rules_of
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.audit.clinical import standard_conditions
 from twinspan.instrumentation.tracing import RunTracer, Telemetry
 
 INCOMPLETE: Final = "an incomplete trajectory was skipped"
@@ -97,6 +99,15 @@ def default_rules() -> tuple[OutcomeRule, ...]:
         .read_text(encoding="utf-8")
     )
     return rules_of(cast("Mapping[str, object]", tomllib.loads(text)["outcomes"]))
+
+
+@cache
+def _kinds() -> dict[str, tuple[str | None, str | None]]:
+    """Kind and varied attributes of the study's conditions, by their ids."""
+    return {
+        each.id: (each.kind, "+".join(each.varied) or None)
+        for each in standard_conditions(include_no_descriptor=True)
+    }
 
 
 class _SettledIds(IdGenerator):
@@ -210,6 +221,8 @@ def _emit(run: RunTracer, trajectory: Trajectory, outcomes: Sequence[str]) -> No
     place = {
         c.CASE_ID: trajectory.case,
         c.CONDITION_ID: trajectory.condition,
+        c.CONDITION_KIND: _kinds().get(trajectory.condition, (None, None))[0],
+        c.CONDITION_AXIS: _kinds().get(trajectory.condition, (None, None))[1],
         c.REPLICATE_INDEX: trajectory.replicate,
         c.GEN_AI_REQUEST_MODEL: trajectory.model,
     }

@@ -32,7 +32,7 @@ from twinspan.instrumentation.audit.runner import MAX_FAILURES
 from twinspan.instrumentation.audit.step_reading import read_steps
 from twinspan.instrumentation.settings import CAPTURE_CONTENT_VARIABLE, Settings
 
-OTHERS: Final = ("gate", "band", "adjudicator", "contrasts")
+OTHERS: Final = ("gate", "band", "adjudicator", "contrasts", "contrast")
 """Tables of the same file that whoever reads the results understands."""
 
 

@@ -14,6 +14,7 @@ from biased_graph import GENDER, TEXT, Graph, decisions, gate, says
 from click.testing import CliRunner
 from sample_agents import Spans, instrumented
 
+from twinspan.analysis import open_store
 from twinspan.analysis.cli import main
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation import node, parallel, pipeline, step, tool
@@ -296,3 +297,46 @@ def test_the_record_of_a_run_is_verified_and_tells_the_breach(
     assert "handed on at analyst_a->reviewer" in trail.output
     dag = CliRunner().invoke(main, ["dag", str(tmp_path), "--format", "json"])
     assert '"source": "analyst_a", "target": "reviewer"' in " ".join(dag.output.split())
+
+
+def test_answers_of_different_kinds_are_decided_all_the_same() -> None:
+    """A letter and a label have no common scale: the second is the monitor's alone, and halted."""
+
+    @node
+    def summarise(text: str) -> str:
+        return "The applicant runs a shop in town, and all of the accounts are in order."
+
+    @node
+    def judge(text: str, summary: str) -> str:
+        return "decline" if says(text, "she") else "approve"
+
+    @pipeline
+    def mixed(text: str) -> str:
+        return judge(text, summarise(text))
+
+    with pytest.raises(BiasHalt) as halted:
+        run(mixed, mode="halt")
+    assert halted.value.edge == "judge->__end__"
+
+
+def test_the_record_of_such_a_run_is_verified(tmp_path: Path) -> None:
+    """Scale, score and evidence are computed again, in Python and in SQL."""
+
+    @node
+    def summarise(text: str) -> str:
+        return "The applicant runs a shop in town, and all of the accounts are in order."
+
+    @node
+    def judge(text: str, summary: str) -> str:
+        return "decline" if says(text, "she") else "approve"
+
+    def mixed(text: str) -> str:
+        with pipeline("mixed", nodes=[summarise, judge]):
+            return judge(text, summarise(text))
+
+    run(mixed, folder=tmp_path, mode="repair")
+    verified = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    assert verified.exit_code == 0, verified.output
+    with open_store(tmp_path) as store:
+        rows = store.table("SELECT b_fast, b_fast_recomputed FROM network ORDER BY audit_seq").rows
+    assert rows and all(told == again for told, again in rows)

@@ -72,6 +72,7 @@ class RunControl:
         bound: delta that a repair must be shown to stay below.
         leaning: nodes over their floor so far, by axis.
         resets: how often a person let the run go on.
+        on_scale: nodes of the superstep that was taken in last whose scores were accumulated.
         paths: the network score of every axis beside its permuted twins, where they decide.
     """
 
@@ -86,6 +87,7 @@ class RunControl:
     leaning: Leaning = field(default_factory=Leaning)
     resets: int = 0
     paths: PathWatch | None = None
+    on_scale: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.before = self.accumulator.state
@@ -125,7 +127,7 @@ class RunControl:
 
     def take_in(self, records: Sequence[ProbeRecord]) -> Evidence:
         """Reduce a superstep's scores into the network score, and let the monitor bet on them."""
-        self.before = self.accumulator.state
+        self.before, self.on_scale = self.accumulator.state, ()
         if not records:
             return NO_EVIDENCE
         evidence = evidence_of(records, self.monitor.axes)
@@ -223,15 +225,27 @@ class RunControl:
         return next(name for name in names if name not in self.state.decided)
 
     def _accumulate(self, evidence: Evidence) -> None:
+        self.on_scale = self._on_scale(evidence)
         if not evidence.scored:
             return
-        self.accumulator.update(
-            evidence.magnitudes,
-            self._weights_of(evidence),
-            variances=evidence.variances,
-            estimators=evidence.estimators,
-        )
         self.observed |= {record.node: record.share for record in evidence.scored}
+        if self.on_scale:
+            self.accumulator.update(
+                {node: evidence.magnitudes[node] for node in self.on_scale},
+                self._weights_of(evidence),
+                variances={node: evidence.variances[node] for node in self.on_scale},
+                estimators={node: evidence.estimators[node] for node in self.on_scale},
+            )
+
+    def _on_scale(self, evidence: Evidence) -> tuple[str, ...]:
+        """The nodes whose scores are on the network score's scale, that of the run's first one.
+
+        A label and a letter are compared by different distances, and their scores have no common
+        scale. The monitor bets on e-values, which have none, and takes them all in.
+        """
+        first = next(iter(evidence.estimators.values()), None)
+        scale = self.accumulator.state.estimator or first
+        return tuple(node for node, each in evidence.estimators.items() if each == scale)
 
     def suspects(self, evidence: Evidence) -> tuple[ProbeRecord, ...]:
         """Whom a halt would name, the largest impact first.

@@ -91,11 +91,12 @@ def options_of(read: Mapping[str, Any]) -> BreakerOptions:
 def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
     control = state.control
     network, monitor = control.accumulator.state, control.monitor.state
-    reduced = network.superstep
+    reduced = network.superstep if evidence.scored and control.on_scale else None
     scored = network.step > 0
     return {
         c.NETWORK_STEP: network.step,
-        c.NETWORK_INPUT: reduced.value if reduced is not None and evidence.scored else None,
+        c.NETWORK_INPUT: None if reduced is None else reduced.value,
+        c.NETWORK_ESTIMATOR: network.estimator if scored else None,
         c.NETWORK_SCORE: network.fast if scored else None,
         c.NETWORK_SCORE_RAW: network.fast_average.raw if scored else None,
         c.NETWORK_SCORE_FAST: network.fast if scored else None,

@@ -447,6 +447,11 @@ NETWORK_STEP: Final = _key("twinspan.network.step", "int", "supersteps reduced s
 NETWORK_INPUT: Final = _key(
     "twinspan.network.input", "double", "the superstep's reduced score, before smoothing"
 )
+NETWORK_ESTIMATOR: Final = _key(
+    "twinspan.network.estimator",
+    "string",
+    "whose scale the network score is on; scores on another one go to the monitor alone",
+)
 NETWORK_SCORE: Final = _key("twinspan.network.score", "double", "B_net, that is B_fast")
 NETWORK_SCORE_RAW: Final = _key(
     "twinspan.network.score.raw", "double", "B_fast without bias correction"

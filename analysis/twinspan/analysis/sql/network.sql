@@ -21,7 +21,8 @@ steps AS (
     FROM begun
 ),
 reduced_sets AS (
-    SELECT run_id, span_id, network_reduction, unnest(network_probe_sets) AS probe_set_id
+    SELECT run_id, span_id, network_reduction, network_estimator,
+           unnest(network_probe_sets) AS probe_set_id
     FROM steps
 ),
 weights AS (
@@ -49,6 +50,9 @@ sets AS (
     LEFT JOIN weights
       ON weights.run_id = probe_sets.run_id AND weights.node_id = probe_sets.node
     WHERE probe_sets.delta_recomputed IS NOT NULL
+      -- Scores of another estimator have no common scale with it; the monitor alone took them in.
+      AND probe_sets.estimator IS NOT DISTINCT FROM
+          coalesce(reduced_sets.network_estimator, probe_sets.estimator)
 ),
 axes AS (
     -- The rounds of an axis count by their counterfactual samples; a node that was drawn with a

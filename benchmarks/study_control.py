@@ -28,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from control_rules import (
+    HUB,
     Halts,
     Monitor,
     ewma,
@@ -37,6 +38,7 @@ from control_rules import (
     permuted_scores,
     probe_adaptively,
     reduced,
+    spread,
     standardised,
     weights_of,
 )
@@ -267,41 +269,6 @@ def propagation(seeds: int) -> None:
                     f"{found.rises:15.2f}{found.over:15.2f}{found.first:15.3f}{found.last:15.3f}"
                 )
                 print(f"{f'{name}, {label}, {kind}':<62}" + cells, flush=True)
-
-
-HUB: Final = (1, 1, 4)
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """What B_fast did over the seeds.
-
-    Attributes:
-        rises: share of seeds in which it ends above where the bias began.
-        over: share that ends more than 1.645 null deviations above 0.
-        first, last: its mean where the bias began, and at the end.
-    """
-
-    rises: float
-    over: float
-    first: float
-    last: float
-
-
-def spread(
-    layers: tuple[int, ...], start: int, share: float, weights: Floats, seeds: int
-) -> Spread:
-    """Probe a bias that begins in one superstep and reaches every later node."""
-    world, book = World(layers=layers, laws=(LAWS[1],), axes=1, seed=20260731), OrbitBook(10, 5)
-    probes = world.probes(book, seeds, Scenario(share=share, start=start))
-    score = ewma(reduced(probes.delta.mean(axis=2), weights, layers, "impact_sum"), 0.7)
-    deviations = standardised(probes, weights, layers, "impact_sum", 0.7)
-    return Spread(
-        rises=float((score[:, -1] > score[:, start]).mean()),
-        over=float((deviations[:, -1] > 1.645).mean()),
-        first=float(score[:, start].mean()),
-        last=float(score[:, -1].mean()),
-    )
 
 
 class _Tee(io.StringIO):

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from control_world import (
     CLASSES,
+    LAWS,
     Floats,
     Ints,
     OrbitBook,
@@ -282,6 +283,43 @@ def _peer_score(pooled: Ints, other: Ints, n: int) -> tuple[float, float]:
     deviation = max(math.sqrt(max(float(weights @ (values - mean) ** 2), 0.0)), 1e-9)
     p_value = float(weights[values >= observed - 1e-9].sum())
     return (observed - mean) / deviation, max(observed - mean, 0.0) if p_value <= 0.05 else 0.0
+
+
+# A bias that spreads -----------------------------------------------------------------------------
+
+HUB: Final = (1, 1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What B_fast did over the seeds.
+
+    Attributes:
+        rises: share of seeds in which it ends above where the bias began.
+        over: share that ends more than 1.645 null deviations above 0.
+        first, last: its mean where the bias began, and at the end.
+    """
+
+    rises: float
+    over: float
+    first: float
+    last: float
+
+
+def spread(
+    layers: tuple[int, ...], start: int, share: float, weights: Floats, seeds: int
+) -> Spread:
+    """Probe a bias that begins in one superstep and reaches every later node."""
+    world, book = World(layers=layers, laws=(LAWS[1],), axes=1, seed=20260731), OrbitBook(10, 5)
+    probes = world.probes(book, seeds, Scenario(share=share, start=start))
+    score = ewma(reduced(probes.delta.mean(axis=2), weights, layers, "impact_sum"), 0.7)
+    deviations = standardised(probes, weights, layers, "impact_sum", 0.7)
+    return Spread(
+        rises=float((score[:, -1] > score[:, start]).mean()),
+        over=float((deviations[:, -1] > 1.645).mean()),
+        first=float(score[:, start].mean()),
+        last=float(score[:, -1].mean()),
+    )
 
 
 # Path permutation --------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ def test_a_restart_leaves_half_of_the_level_and_a_fresh_path() -> None:
     assert watch.fired == ("a",)
     assert watch.ranks[0] <= 0.01
     watch.restart()
-    assert (watch.fired, watch.ranks) == ((), (1.0,))
+    assert not watch.fired and list(watch.ranks) == [1.0]
     watch.update([probe("aabbababbabaaba", 10)], {"n": 1.0})
-    assert watch.fired == ()
+    assert not watch.fired
 
 
 @pytest.mark.parametrize("plan", ["adaptive", "thorough"])

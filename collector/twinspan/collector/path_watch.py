@@ -124,7 +124,8 @@ class PathWatch:
 
 
 def _rank(state: PathState) -> float:
-    return float(np.mean(state.raw >= state.raw[0] - TIE_TOLERANCE))
+    at_least = np.count_nonzero(state.raw >= state.raw[0] - TIE_TOLERANCE)
+    return float(at_least) / state.raw.size
 
 
 def _paths(records: Sequence[ProbeRecord], replicas: int) -> dict[str, Vector]:

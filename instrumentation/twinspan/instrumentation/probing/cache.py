@@ -12,6 +12,11 @@ What was cached may no longer be what the node says: a model was updated, a tool
 changed. Each reuse should therefore draw one fresh reference sample and `check` it. The ranks
 of the fresh samples feed a conformal test martingale, and an entry whose martingale reaches
 1/alpha is dropped.
+
+It is for studies and harnesses that put the same payloads to the same node many times, with
+`compute_local_bias` on what it hands out. Live runs do not use it: there one reference serves all
+axes of a probe already, a payload hardly ever comes back, and where it does, the monitor
+multiplies evidence of supersteps, which a reference from the cache would make invalid.
 """
 
 from __future__ import annotations

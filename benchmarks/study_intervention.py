@@ -43,7 +43,9 @@ from twinspan.analysis.demo.graph import APPLICATION, build_graph
 from twinspan.analysis.demo.model import StandInChatModel
 from twinspan.analysis.demo.run import BIASED_ROLE, TAU_ENTER, TAU_EXIT
 from twinspan.analysis.verify import verify
+from twinspan.collector.intervention.madera import BOUND
 from twinspan.instrumentation import TwinspanInstrumentor, builtin_axis
+from twinspan.instrumentation.effect_interval import intervals, unseen_share
 from twinspan.instrumentation.errors import BiasHalt
 
 PROBES: Final[dict[str, Any]] = {
@@ -339,6 +341,32 @@ def loop(report: Report, world: World, seeds: range, ways: Mapping[str, Any], ti
     report.table([*head, "not verified"], rows)
 
 
+READ: Final = """
+SELECT count(*),
+       count(*) FILTER (reader.node_parent_hashes[
+           list_position(reader.node_parents, repair.node)] = repair.payload_hash),
+       count(*) FILTER (repair.handed_hash = reader.node_input_hash)
+FROM interventions AS repair
+JOIN spans AS reader
+  ON reader.run_id = repair.run_id
+ AND reader.span_type = 'node'
+ AND list_contains(reader.node_parents, repair.node)
+WHERE repair.outcome = 'cleared'
+"""
+
+
+def readers(report: Report, world: World, seeds: range) -> None:
+    """What the agents behind a repaired node were shown, by hashes."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = {**PROBES, "mode": "repair", **REPAIRS["blind"]}
+        runs(world, seeds, options, Path(folder), "woman")
+        with open_store(folder) as store:
+            ((read, repaired, handed),) = store.table(READ).rows
+    report.say(f"### What was read behind a repaired node, {world.name}, {len(seeds)} seeds, blind")
+    head = ["read", "was the repaired payload", "was what the intervention handed on"]
+    report.table(head, [[str(read), str(repaired), str(handed)]])
+
+
 def mirrored(report: Report, seeds: range) -> None:
     """The same bias against either group, seen from either twin."""
     rows: list[list[str]] = []
@@ -445,8 +473,48 @@ probes and repairs included; times are of a free model in one process, on a shar
 Probing only tells, so it cannot reduce the gap."""
 
 
+# --- the bound ------------------------------------------------------------------------------------
+
+SIZES: Final = ((10, 5), (16, 16), (20, 20), (30, 30))
+LAWS: Final[dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    "always the same answer": ((1.0,), (1.0,)),
+    "0.95 to 0.05": ((0.95, 0.05), (0.95, 0.05)),
+    "0.8 to 0.2": ((0.8, 0.2), (0.8, 0.2)),
+    "0.6 to 0.3 to 0.1": ((0.6, 0.3, 0.1), (0.6, 0.3, 0.1)),
+    "biased, delta 0.1": ((0.9, 0.1), (0.584, 0.416)),
+    "biased, delta 0.2": ((0.947, 0.053), (0.5, 0.5)),
+    "biased, delta 0.5": ((1.0, 0.0), (0.293, 0.707)),
+}
+"""Answers of the reference and of the counterfactual arm, by what a node does."""
+
+
+def shown_below(law: str, n: int, m: int, repeats: int) -> float:
+    """How often a node is shown to be below the default bound."""
+    rng = np.random.default_rng(20261130)
+    reference, other = (np.asarray(each) for each in LAWS[law])
+    drawn = np.concatenate(
+        [
+            rng.choice(len(reference), size=(repeats, n), p=reference),
+            rng.choice(len(other), size=(repeats, m), p=other),
+        ],
+        axis=1,
+    )
+    first, second = np.triu_indices(n + m, 1)
+    differ = (drawn[:, first] != drawn[:, second]).astype(np.float64)
+    _, upper = intervals(differ, n, n + m)
+    return float(np.mean(np.maximum(upper, unseen_share(min(n, m))) < BOUND))
+
+
+def bounds(report: Report, repeats: int) -> None:
+    """How often nodes are shown to be below the bound, by what they do and by sample size."""
+    rows = [[law, *(f"{shown_below(law, n, m, repeats):.2f}" for n, m in SIZES)] for law in LAWS]
+    report.say(f"### Share of {repeats:,} nodes that are shown to be below {BOUND}")
+    report.table(["answers", *(f"{n} and {m}" for n, m in SIZES)], rows)
+
+
 def sections(seeds: range, few: range, count: int) -> Iterator[str]:
     """The report, part by part as it is measured."""
+    yield from _part("The bound", lambda r: bounds(r, count))
     yield from _part("The demo's graph, with reviewers", lambda r: _demo(r, seeds))
     yield from _part("Every repair", lambda r: _repairs(r, few))
     yield from _part("Four conditions", lambda r: _conditions(r, few))
@@ -463,6 +531,7 @@ def _part(title: str, fill: Callable[[Report], None]) -> Iterator[str]:
 def _demo(report: Report, seeds: range) -> None:
     loop(report, Demo(), seeds, {"auto": REPAIRS["auto"]}, "repairs that do their work")
     budget(report, Demo(), seeds)
+    readers(report, Demo(), seeds)
 
 
 def _repairs(report: Report, few: range) -> None:
@@ -488,7 +557,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=50, help="runs of the demo's loop and budget")
     parser.add_argument("--few", type=int, default=10, help="runs of everything else")
-    parser.add_argument("--panels", type=int, default=1000, help="simulated panels of each kind")
+    parser.add_argument(
+        "--panels", type=int, default=1000, help="simulated panels and nodes, each kind"
+    )
     parser.add_argument("--write", type=Path, metavar="FILE", help="a Markdown file to write")
     given = parser.parse_args(arguments)
     chosen = {"seeds": 50, "few": 10, "panels": 1000}

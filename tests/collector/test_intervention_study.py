@@ -50,3 +50,21 @@ def test_votes_gain_by_trust_only_where_evidence_is_on_the_right_side() -> None:
     assert gains[0] > 0.5 and gains[-1] <= 0
     assert {row[4] for row in rows(report)} == {"0"}
     assert {row[5] for row in rows(report)} == {"1.000"}
+
+
+def test_a_repair_needs_samples_to_be_shown_to_work() -> None:
+    """Ten and five cannot show it of anybody; twenty can, and seldom of one at the bound."""
+    report = study.Report()
+    study.bounds(report, 100)
+    told = {row[0]: [float(cell) for cell in row[1:]] for row in rows(report)}
+    assert told["always the same answer"] == [0, 1, 1, 1]
+    assert told["0.8 to 0.2"][2] > 0.8
+    assert told["biased, delta 0.2"][2] < 0.15 and told["biased, delta 0.5"][2] == 0
+
+
+def test_the_agent_behind_a_repaired_node_reads_the_repaired_payload() -> None:
+    """By the hashes on the spans."""
+    report = study.Report()
+    study.readers(report, study.Demo(), range(1))
+    ((read, repaired, handed),) = rows(report)
+    assert read == repaired == handed == "1"

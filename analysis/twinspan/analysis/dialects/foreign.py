@@ -42,6 +42,7 @@ class ForeignSpan:
         run_id: set on spans of our own, and on those that we stamped; so is `task_id`.
         node_id: set on spans of our own.
         probe: the probe that a span of our own is, or one that we stamped is in.
+        links: spans that it links to.
     """
 
     trace_id: str
@@ -60,6 +61,7 @@ class ForeignSpan:
     task_id: str | None = None
     node_id: str | None = None
     probe: str | None = None
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,8 @@ class Reading:
         input: what went in, if it was captured.
         output: what came out, if it was captured.
         garbled: attributes that should have been JSON and were not.
+        team: the team whose traces belong together.
+        starts: whether a run of the team begins.
     """
 
     dialect: str
@@ -125,9 +129,13 @@ class Reading:
     output_tokens: int | None = None
     conversation: str | None = None
     garbled: int = 0
+    team: str | None = None
+    starts: bool = False
 
 
-_RANKS: Final = {"OpenInference": 0, "OpenInference agents": 0, "Traceloop": 1, "GenAI": 2}
+_RANKS: Final = {"OpenInference": 0, "OpenInference agents": 0, "Traceloop": 1}
+_LAST: Final = 2
+"""Of those that only tell agents and calls, none is believed before another."""
 
 
 def rank_of(reading: Reading) -> int:
@@ -136,7 +144,7 @@ def rank_of(reading: Reading) -> int:
     >>> rank_of(Reading(dialect="OpenInference")) < rank_of(Reading(dialect="GenAI"))
     True
     """
-    return _RANKS[reading.dialect]
+    return _RANKS.get(reading.dialect, _LAST)
 
 
 class Dialect(Protocol):

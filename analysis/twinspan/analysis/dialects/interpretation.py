@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
@@ -19,19 +19,29 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from twinspan.analysis.dialects.autogen import AutoGen
 from twinspan.analysis.dialects.base import Problems
 from twinspan.analysis.dialects.foreign import Attributes, Dialect, ForeignSpan, Reading
 from twinspan.analysis.dialects.genai import GenAI
 from twinspan.analysis.dialects.openai_agents import OpenAIAgents
 from twinspan.analysis.dialects.openinference import OpenInference
+from twinspan.analysis.dialects.pydantic_ai import PydanticAI
 from twinspan.analysis.dialects.span_tree import Told
+from twinspan.analysis.dialects.teams import TeamReading, teams_of
 from twinspan.analysis.dialects.traceloop import Traceloop
 from twinspan.analysis.dialects.traces import Row, TraceReading
 from twinspan.collector.jsontext import valid_deep
 from twinspan.collector.schema import COLUMN_TYPES, PROMOTED_COLUMNS
 from twinspan.instrumentation import conventions as c
 
-DIALECTS: Final[tuple[Dialect, ...]] = (OpenAIAgents(), OpenInference(), Traceloop(), GenAI())
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    OpenAIAgents(),
+    OpenInference(),
+    Traceloop(),
+    AutoGen(),
+    PydanticAI(),
+    GenAI(),
+)
 """Every dialect, in the order in which a span is offered to them."""
 
 LONGEST_TRACE: Final = 200_000
@@ -89,6 +99,7 @@ _KEPT: Final[dict[str, pa.DataType]] = {
     "told": pa.binary(),
 }
 """What is kept of a span until its whole trace has come."""
+_TEAMS: Final[dict[str, pa.DataType]] = {"trace_id": pa.string(), "team": pa.string()}
 
 _IDS: Final = frozenset({"trace_id", "span_id", "start_unix_nano"})
 _DECIDED: Final = frozenset({"error_type", "status_code"})
@@ -131,6 +142,7 @@ _FACTS: Final = (
 _IS_FOREIGN: Final = """span_type IS NULL AND (
     gen_ai_operation_name IS NOT NULL
     OR scope_name = 'opentelemetry.instrumentation.langchain'
+    OR starts_with(scope_name, 'autogen ')
     OR contains(attributes, 'openinference.span.kind')
     OR contains(attributes, 'traceloop.'))"""
 
@@ -227,29 +239,37 @@ def table_of(rows: list[Row], schema: pa.Schema = _SCHEMA) -> pa.Table:
         return pa.Table.from_pylist([cast(Row, valid_deep(row)) for row in rows], schema=schema)
 
 
-def _meanings(spans: Iterator[Told], source: str, problems: Problems) -> Iterator[Row]:
-    """What each trace means, one trace after the other."""
+def _meanings(
+    spans: Iterator[tuple[str | None, Told]], source: str, problems: Problems
+) -> Iterator[Row]:
+    """What each trace, or the traces of each team, mean, one after the other."""
     ignored: Counter[tuple[str, str]] = Counter()
-    for _, trace in groupby(spans, key=lambda told: told.span.trace_id):
-        told = list(islice(trace, LONGEST_TRACE))
+    for (team, _), trace in groupby(spans, key=_together):
+        told = [each for _, each in islice(trace, LONGEST_TRACE)]
         # What is left of the trace is skipped by the next step of the loop, but not uncounted.
-        problems.count(source, TOO_LONG, sum(1 for _ in trace))  # noqa: B031
-        reading = TraceReading(told)
+        problems.count(source, TOO_LONG, sum(1 for _ in trace))
+        reading = TraceReading(told) if team is None else TeamReading(told)
         yield from reading.rows()
         ignored += reading.ignored
     for (dialect, believed), count in ignored.items():
         problems.count(source, LEFT_OUT.format(dialect=dialect, believed=believed), count)
 
 
+def _together(told: tuple[str | None, Told]) -> tuple[str | None, str | None]:
+    team, each = told
+    return team, None if team is not None else each.span.trace_id
+
+
 def _by_trace(
     connection: duckdb.DuckDBPyConnection, scratch: Path, source: str, problems: Problems
-) -> Iterator[Told]:
-    """The spans of all traces that others wrote in, trace by trace.
+) -> Iterator[tuple[str | None, Told]]:
+    """The spans of all traces that others wrote in, trace by trace, or team by team.
 
     A file holds spans in the order in which they ended, with all their prompts. They are read
     as they come, and only what is kept of them is sorted.
     """
-    path = scratch / "readings.parquet"
+    path, teams_path = scratch / "readings.parquet", scratch / "teams.parquet"
+    found: defaultdict[str, set[str | None]] = defaultdict(set)
     readings = (
         {
             "trace_id": told.span.trace_id,
@@ -257,15 +277,30 @@ def _by_trace(
             "span_id": told.span.span_id,
             "told": pickle.dumps(told, pickle.HIGHEST_PROTOCOL),
         }
-        for told in _as_they_come(connection, source, problems)
+        for told in _noting_teams(_as_they_come(connection, source, problems), found)
     )
     _write(path, pa.schema(_KEPT), readings)
-    for (told,) in _stream(
-        connection, f"SELECT told FROM '{_quoted(path)}' ORDER BY trace_id, start, span_id"
+    teams = ({"trace_id": trace, "team": team} for trace, team in teams_of(found).items())
+    _write(teams_path, pa.schema(_TEAMS), teams)
+    for team, told in _stream(
+        connection,
+        f"SELECT team, told FROM '{_quoted(path)}' LEFT JOIN '{_quoted(teams_path)}' "
+        "USING (trace_id) ORDER BY team, if(team IS NULL, trace_id, NULL), start, span_id",
     ):
         # The bytes are our own, written a moment ago to a folder of our own.
-        yield cast(Told, pickle.loads(told))
+        yield team, cast(Told, pickle.loads(told))
     path.unlink()
+    teams_path.unlink()
+
+
+def _noting_teams(
+    spans: Iterator[Told], found: defaultdict[str, set[str | None]]
+) -> Iterator[Told]:
+    """The same spans, with the teams of their traces noted on the way."""
+    for told in spans:
+        if told.reading is not None and (told.reading.team is not None or told.is_step):
+            found[told.span.trace_id].add(told.reading.team)
+        yield told
 
 
 def _as_they_come(
@@ -276,7 +311,9 @@ def _as_they_come(
         connection,
         f"SELECT {', '.join(_FACTS)}, "
         "[event.attributes FOR event IN events IF event.name = 'exception'][-1] AS exception, "
-        f"CASE WHEN {_IS_FOREIGN} THEN attributes END AS rest, {gen_ai} FROM typed "
+        f"CASE WHEN {_IS_FOREIGN} THEN attributes END AS rest, "
+        "CASE WHEN starts_with(scope_name, 'autogen') THEN [link.span_id FOR link IN links] END, "
+        f"{gen_ai} FROM typed "
         f"WHERE trace_id IN (SELECT DISTINCT trace_id FROM typed WHERE {_IS_FOREIGN})",
     )
     for row in rows:
@@ -297,7 +334,7 @@ def _quoted(path: Path) -> str:
 
 def _told(row: Sequence[Any], source: str, problems: Problems) -> Told:
     facts: dict[str, Any] = dict(zip(_FACTS, row, strict=False))
-    exception, rest, *named = row[len(_FACTS) :]
+    exception, rest, links, *named = row[len(_FACTS) :]
     start = int(facts["start_unix_nano"] or 0)
     span = ForeignSpan(
         trace_id=facts["trace_id"],
@@ -315,6 +352,7 @@ def _told(row: Sequence[Any], source: str, problems: Problems) -> Told:
         task_id=facts["node_task_id"],
         node_id=facts["node_id"],
         probe=_probe(facts["probe_set_id"], facts["probe_position"]),
+        links=tuple(links or ()),
     )
     if rest is None:
         return Told(span=span)

@@ -63,7 +63,7 @@ class OpenInference:
             input=captured(attributes, "input") if role in {"step", "graph", "chain"} else None,
             output=output,
             model=text(attributes.get("llm.model_name")),
-            provider=text(attributes.get("llm.provider")),
+            provider=text(attributes.get("llm.provider")) or text(attributes.get("llm.system")),
             input_tokens=number(attributes.get("llm.token_count.prompt")),
             output_tokens=number(attributes.get("llm.token_count.completion")),
             conversation=text(attributes.get("session.id")),

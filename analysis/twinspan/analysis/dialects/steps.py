@@ -182,7 +182,8 @@ def _competes_in(step: Step) -> tuple[str, str]:
     The GenAI spans of agents do not say in which subgraph they are, so that any other dialect's
     steps of the run tell the same.
     """
-    return (step.run_id, "" if step.reading.dialect == "GenAI" else step.place.scope)
+    tells_no_place = step.reading.sequential and step.reading.source is None
+    return (step.run_id, "" if tells_no_place else step.place.scope)
 
 
 def _by_task(steps: Iterable[Step]) -> dict[str, list[Step]]:

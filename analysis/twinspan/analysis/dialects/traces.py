@@ -72,7 +72,7 @@ class TraceReading:
         nodes = {step.place.task: step.place.node for step in self._steps.kept}
         nodes |= self._own_nodes
         for call in self._calls.kept:
-            yield _call_row(call, nodes)
+            yield call_row(call, nodes)
 
     def _graph_rows(self) -> Iterator[Row]:
         by_run: dict[str, list[Step]] = {run_id_of(each.span): [] for each in self._runs.roots}
@@ -83,7 +83,7 @@ class TraceReading:
         calling = {each.task_id for each in self._calls.kept}
         for steps in by_run.values():
             for number, step in enumerate(steps):
-                yield _node_row(step, origins[step.run_id, step.place.task]) | {
+                yield node_row(step, origins[step.run_id, step.place.task]) | {
                     "audit_seq": number,
                     "node_kind": _kind(step, holders, calling),
                 }
@@ -150,7 +150,8 @@ def _kind(step: Step, holders: set[str], calling: set[str | None]) -> str:
     return "agent" if is_agent else "function"
 
 
-def _node_row(step: Step, origin: Origin) -> Row:
+def node_row(step: Step, origin: Origin) -> Row:
+    """What the record says of an attempt of an execution."""
     reading = step.reading
     told = _of(step.told) | {
         "span_type": "node",
@@ -186,7 +187,8 @@ def _handed_on(output: Payload | None) -> Row:
     }
 
 
-def _call_row(call: TracedCall, nodes: dict[str, str]) -> Row:
+def call_row(call: TracedCall, nodes: dict[str, str]) -> Row:
+    """What the record says of a call of a model."""
     reading = call.reading
     _, error = outcome_of(call.told.span)
     return _of(call.told) | {

@@ -290,6 +290,14 @@ PROBE_CONTRAST: Final = _key(
     "string",
     "attribute_swap, proxy_swap, screen, or a control: sham, rare_token, neutral_edit; at start",
 )
+PROBE_LEVEL: Final = _key(
+    "twinspan.probe.level",
+    "string",
+    "model where a node's models were asked again and not the node was run; at start",
+)
+PROBE_CALL: Final = _key(
+    "twinspan.probe.call.index", "int", "which of a node's model calls was probed, from 1; at start"
+)
 PROBE_WORDING: Final = _key(
     "twinspan.probe.wording",
     "string",

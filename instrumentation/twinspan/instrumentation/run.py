@@ -40,7 +40,8 @@ from twinspan.instrumentation.gate import (
 )
 from twinspan.instrumentation.hashing import PayloadHasher, canonical
 from twinspan.instrumentation.probing.budget import RunBudget, uniform_draw
-from twinspan.instrumentation.probing.observation import ProbedNode
+from twinspan.instrumentation.probing.model_call import NO_MODEL_CALL, ModelCall
+from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
 from twinspan.instrumentation.probing.plan import derive_seed
 from twinspan.instrumentation.probing.probe import LOOCProbe
 from twinspan.instrumentation.probing.recorded import recorded_probe
@@ -370,19 +371,54 @@ class LiveRun:
             rerun: runs the node again; async where `in_loop`, plain otherwise.
             in_loop: whether to probe on the running event loop, where the node lives.
         """
-        start = node.start
-        if not node.probed or start.attempt > 1:
+        if self._is_probed_at(node, "node"):
+            self._launch(node, self.probe(node, rerun), node.start.payload, in_loop=in_loop)
+
+    def launch_model_probes(
+        self, node: NodeSpan, calls: Sequence[ModelCall], *, in_loop: bool
+    ) -> None:
+        """Begin to probe what a node asked its models, once it has ended.
+
+        Args:
+            node: the execution.
+            calls: what it asked, in order; a node that asked nothing is told so.
+            in_loop: whether to probe on the running event loop.
+        """
+        if not self._is_probed_at(node, "model"):
             return
-        probe = self.probe(node, rerun)
-        work = _detached(probe.arun(start.payload), node.context)
+        for number, call in enumerate(calls, start=1):
+            asking = call.asking if in_loop else call.ask
+            self._launch(node, self.probe(node, asking, number), call.asked, in_loop=in_loop)
+        if not calls:
+            self._tell_unprobed(node, NO_MODEL_CALL)
+
+    def _is_probed_at(self, node: NodeSpan, level: str) -> bool:
+        return node.probed and node.start.attempt == 1 and self.engine.settings.probe.level == level
+
+    def _launch(self, node: NodeSpan, probe: LOOCProbe, payload: Any, *, in_loop: bool) -> None:
+        work = _detached(probe.arun(payload), node.context)
         pending: Pending
         if in_loop:
             pending = asyncio.get_running_loop().create_task(work)
         else:
             pending = self.engine.loop.submit(work)
         with self._lock:
-            key = (start.scope, start.superstep)
+            key = (node.start.scope, node.start.superstep)
             self._pending.setdefault(key, []).append(pending)
+
+    def _tell_unprobed(self, node: NodeSpan, reason: str) -> None:
+        settings = self.engine.settings
+        for contrast in settings.probe.contrasts:
+            observer = SetObserver(
+                self.tracer,
+                self._probed_node(node),
+                self.hasher,
+                capture_content=settings.capture_content,
+            )
+            observer.open_set(
+                contrast.label, {c.PROBE_CONTRAST: contrast.kind, c.PROBE_DECISION: "no_op"}
+            )
+            observer.close_set("no_op", calls=0, score=None, reason=reason)
 
     def drop_probes(self, scope: str, superstep: int) -> None:
         """Stop probing a superstep that came to nothing."""
@@ -392,11 +428,10 @@ class LiveRun:
             else:
                 item.cancel()
 
-    def probe(self, node: NodeSpan, rerun: Callable[[Any], Any]) -> LOOCProbe:
-        """A probe of a node execution that writes its spans into this run."""
+    def _probed_node(self, node: NodeSpan, call: int = 0) -> ProbedNode:
         start, facts = node.start, self._facts_of(node.start.node)
         weight = facts.weight
-        probed = ProbedNode(
+        return ProbedNode(
             node=start.node,
             task_id=start.task_id,
             scope=start.scope,
@@ -405,15 +440,19 @@ class LiveRun:
             share=None if weight is None else weight.share,
             rate=facts.rate or 1.0,
             repeat=start.repeat,
+            call=call,
             parent=node.context,
             baseline_span_id=trace.format_span_id(node.span.get_span_context().span_id),
         )
+
+    def probe(self, node: NodeSpan, rerun: Callable[[Any], Any], call: int = 0) -> LOOCProbe:
+        """A probe of a node execution, or of a model call of it, that writes into this run."""
         return recorded_probe(
             rerun,
-            probed,
+            self._probed_node(node, call),
             run=self.tracer,
             hasher=self.hasher,
-            options=self._probe_options(start.scope, start.superstep),
+            options=self._probe_options(node.start.scope, node.start.superstep),
             capture_content=self.engine.settings.capture_content,
             budget=self.budget,
         )

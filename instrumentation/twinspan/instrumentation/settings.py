@@ -47,6 +47,7 @@ _CONTENT_ON: Final = frozenset({"true", "span_only", "span_and_event"})
 
 Plan = Literal["fixed", "adaptive", "thorough"]
 Wording = Literal["random", "same"]
+Level = Literal["node", "model"]
 Mode = Literal["shadow", "halt", "repair"]
 Trigger = Literal["monitor", "threshold", "both", "either", "path"]
 Scaling = Literal["constant", "warmup", "deviation"]
@@ -71,6 +72,8 @@ class ProbeOptions:
         axes: the axes; none means that nothing is probed.
         nodes: globs of the nodes that may be run again; none by default, since a probe runs
             a node's side effects too.
+        level: `node` runs a node again; `model` asks only its models again, with what the node
+            asked them, for nodes that must not run twice. Such a node cannot be repaired blind.
         reference: samples under the payload's own group (baseline and null re-samples).
         counterfactual: samples under another group.
         plan: `fixed` draws these numbers on every node; `adaptive` and `thorough` begin with a
@@ -96,6 +99,7 @@ class ProbeOptions:
 
     axes: tuple[Axis, ...] = ()
     nodes: tuple[str, ...] = ()
+    level: Level = "node"
     reference: int = 10
     counterfactual: int = 5
     plan: Plan = "fixed"
@@ -117,6 +121,7 @@ class ProbeOptions:
         at_least("reference", self.reference, 2)
         at_least("counterfactual", self.counterfactual, 2)
         one_of("plan", self.plan, Plan)
+        one_of("level", self.level, Level)
         one_of("wording", self.wording, Wording)
         at_least("budget", 0 if self.budget is None else self.budget, 0)
         at_least("concurrency", self.concurrency, 1)

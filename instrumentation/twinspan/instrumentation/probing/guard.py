@@ -22,6 +22,7 @@ class ProbeFrame:
         arm: the arm of the sample.
         superstep: when the node ran; a node that fires again is worded anew.
         repeat: earlier executions of the node in an equally numbered superstep.
+        call: which of the execution's model calls is probed, from 1; 0 for the node itself.
         safe_tools: globs of the tools that may run again.
     """
 
@@ -31,12 +32,15 @@ class ProbeFrame:
     arm: str
     superstep: int = 0
     repeat: int = 0
+    call: int = 0
     safe_tools: tuple[str, ...] = ()
 
     @property
     def firing(self) -> str:
         """Which execution of the node this is; executions of equal number share no wording."""
-        return f"{self.superstep}#{self.repeat}" if self.repeat else str(self.superstep)
+        repeat = f"#{self.repeat}" if self.repeat else ""
+        call = f"@{self.call}" if self.call else ""
+        return f"{self.superstep}{repeat}{call}"
 
     def of_arm(self, arm: str) -> ProbeFrame:
         """The same probe, running a sample of `arm`."""

@@ -40,6 +40,7 @@ class ProbedNode:
         share: blast radius as a share of the graph's.
         rate: probability with which the node was probed.
         repeat: earlier executions of the node in an equally numbered superstep.
+        call: which of the execution's model calls is probed, from 1; 0 for the node itself.
         parent: context of the span the sets hang under.
         baseline_span_id: the node's own span, 16 hex characters.
         extra: further attributes of every set, such as the intervention it re-measures.
@@ -53,6 +54,7 @@ class ProbedNode:
     share: float | None
     rate: float = 1.0
     repeat: int = 0
+    call: int = 0
     parent: Context
     baseline_span_id: str
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -116,6 +118,8 @@ class SetObserver:
                 c.NODE_WEIGHT_SHARE: probed.share,
                 c.PROBE_SAMPLING_RATE: probed.rate,
                 c.PROBE_AXIS: axis,
+                c.PROBE_LEVEL: "model" if probed.call else None,
+                c.PROBE_CALL: probed.call or None,
                 c.PROBE_BASELINE_SPAN: probed.baseline_span_id,
                 **attributes,
                 **probed.extra,

@@ -47,6 +47,7 @@ def recorded_probe(
             arm="",
             superstep=probed.superstep,
             repeat=probed.repeat,
+            call=probed.call,
             safe_tools=options.safe_tools,
         ),
         observer=lambda: SetObserver(run, probed, hasher, capture_content=capture_content),

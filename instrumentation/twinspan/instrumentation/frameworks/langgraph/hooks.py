@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.pregel import Pregel
@@ -16,6 +17,7 @@ from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
+from twinspan.instrumentation.frameworks.langgraph.models import note_call
 from twinspan.instrumentation.frameworks.langgraph.scope import (
     GraphScope,
     current_holder,
@@ -36,6 +38,8 @@ _HOOKED = (
     (PregelRunner, "atick"),
     (BaseTool, "run"),
     (BaseTool, "arun"),
+    (BaseChatModel, "generate"),
+    (BaseChatModel, "agenerate"),
 )
 
 
@@ -223,6 +227,12 @@ class _Hooks:
             frame.check_tool(tool.name)
         return wrapped(*args, **kwargs)
 
+    def model(self, wrapped: Any, model: Any, args: Any, kwargs: Any) -> Any:
+        """A chat model's call, plain or async; noted where models are probed."""
+        with harmless(self._engine.failures, "a model call"):
+            note_call(model, args, kwargs)
+        return wrapped(*args, **kwargs)
+
 
 _END: Final = object()
 
@@ -286,7 +296,16 @@ def _close(scope: GraphScope, is_root: bool, error: BaseException | None) -> Non
 def install(engine: Engine) -> None:
     """Hook LangGraph for every graph of the process, compiled before or after."""
     hooks = _Hooks(engine)
-    wrappers = (hooks.stream, hooks.astream, hooks.tick, hooks.atick, hooks.tool, hooks.tool)
+    wrappers = (
+        hooks.stream,
+        hooks.astream,
+        hooks.tick,
+        hooks.atick,
+        hooks.tool,
+        hooks.tool,
+        hooks.model,
+        hooks.model,
+    )
     for (owner, name), wrapper in zip(_HOOKED, wrappers, strict=True):
         hook(owner, name, wrapper)
 

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import Span
 
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.edges import EdgeTracker
+from twinspan.instrumentation.probing.model_call import ModelCall
 from twinspan.instrumentation.run import LiveRun, NodeSpan
 
 
@@ -70,6 +71,7 @@ class Holder:
         graphs: numbers the graphs that the execution runs, over all its attempts.
         failures: what failed in its graphs and nobody tried again there; whether the holder is
             tried again decides what they were.
+        model_calls: what it asked models, where probing is done at that level.
     """
 
     run: LiveRun
@@ -78,6 +80,7 @@ class Holder:
     span: Span
     graphs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     failures: list[Failure] = field(default_factory=list[Failure])
+    model_calls: list[ModelCall] = field(default_factory=list[ModelCall])
 
     def scope(self) -> GraphScope:
         """The scope of a further graph that is run inside this node."""

@@ -86,6 +86,7 @@ class TaskObserver:
         self._last: NodeSpan | None = None
         self._repaired_hash = ""
         self._config: Any = task.config
+        self._in_loop = False
         self._answers: tuple[Any, ...] = ()
         self._left: ParentCommand | None = None
         self._holder: Holder | None = None
@@ -126,6 +127,7 @@ class TaskObserver:
         self._settle_failure("retried")
         self._attempts += 1
         self._config = config
+        self._in_loop = in_loop
         self._answers = human_answers(config)
         self._left = None
         run = self.scope.run
@@ -172,6 +174,8 @@ class TaskObserver:
             self._settle_nested("error")
             self.answer = answer_of(self._written, self._static)
             run.end_node(node, outcome, payload=self.answer)
+            if outcome == "ok":
+                run.launch_model_probes(node, holder.model_calls, in_loop=self._in_loop)
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -244,7 +248,7 @@ class TaskObserver:
             received=self.task.input,
             payload=self.answer,
             targets=tuple(self.scope.name(target) for target in targets_of(self._written)),
-            rerun=again,
+            rerun=again if self.scope.run.engine.settings.probe.level == "node" else None,
         )
 
     def repair(self, repaired: dict[str, Any]) -> None:

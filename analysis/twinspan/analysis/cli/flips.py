@@ -20,18 +20,14 @@ FINDING: Final = 1
 SHOWN: Final = (
     "condition",
     "action",
-    "flips",
-    "cells",
     "flip_rate",
     "floor",
     "excess",
-    "shift",
     "p_adjusted",
     "p_controls",
     "verdict",
-    "reason",
 )
-"""Columns that a terminal has room for; the other formats have all."""
+"""Columns that a terminal has room for; the other formats have all, reasons included."""
 
 
 @click.command()

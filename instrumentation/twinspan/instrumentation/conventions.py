@@ -257,6 +257,7 @@ NODE_DESCRIPTOR_SHOWN: Final = _key(
 ANSWER_VIOLATIONS: Final = _key(
     "twinspan.answer.violations", "string[]", "where an answer does not fit its schema, and how"
 )
+NODE_TOOLS: Final = _key("twinspan.node.tools", "string[]", "tools that the execution called")
 NODE_INPUT_HASH: Final = _key("twinspan.node.input.hash", "string", "keyed hash of the payload")
 NODE_OUTPUT_HASH: Final = _key("twinspan.node.output.hash", "string", "keyed hash of the answer")
 NODE_OUTPUT_SIZE: Final = _key("twinspan.node.output.size", "int", "characters of the answer")

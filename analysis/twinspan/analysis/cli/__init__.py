@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "compact": "compact:compact_command",
     "dag": "dag:dag",
     "demo": "demo:demo",
+    "doctor": "doctor:doctor",
     "flips": "flips:flips",
     "floor": "floor:floor",
     "gate": "gate:gate",

@@ -225,6 +225,8 @@ class _Hooks:
         frame = current_probe()
         if frame is not None:
             frame.check_tool(tool.name)
+        elif (holder := current_holder.get()) is not None:
+            holder.tools.append(tool.name)
         return wrapped(*args, **kwargs)
 
     def model(self, wrapped: Any, model: Any, args: Any, kwargs: Any) -> Any:

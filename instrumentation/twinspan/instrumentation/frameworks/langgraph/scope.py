@@ -72,6 +72,7 @@ class Holder:
         failures: what failed in its graphs and nobody tried again there; whether the holder is
             tried again decides what they were.
         model_calls: what it asked models, where probing is done at that level.
+        tools: the tools that it called.
     """
 
     run: LiveRun
@@ -81,6 +82,7 @@ class Holder:
     graphs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     failures: list[Failure] = field(default_factory=list[Failure])
     model_calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    tools: list[str] = field(default_factory=list[str])
 
     def scope(self) -> GraphScope:
         """The scope of a further graph that is run inside this node."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
+from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.current import current
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
@@ -173,6 +174,8 @@ class TaskObserver:
                 return
             self._settle_nested("error")
             self.answer = answer_of(self._written, self._static)
+            if holder.tools:
+                node.span.set_attribute(c.NODE_TOOLS, tuple(dict.fromkeys(holder.tools)))
             run.end_node(node, outcome, payload=self.answer)
             if outcome == "ok":
                 run.launch_model_probes(node, holder.model_calls, in_loop=self._in_loop)

@@ -359,3 +359,12 @@ def test_temporary_files_go_when_the_store_is_left(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["NoSpans", "[]"]
+
+
+def test_nothing_is_drawn_between_the_rows_of_a_slow_question(tmp_path: Path) -> None:
+    """A progress bar on stdout would break whatever reads the rows."""
+    with recording(tmp_path) as (telemetry, _):
+        small_run(telemetry, "r1")
+    with open_store(str(tmp_path)) as store:
+        setting = "SELECT current_setting('enable_progress_bar')"
+        assert str(store.table(setting).rows[0][0]).lower() == "false"

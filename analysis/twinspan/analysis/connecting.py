@@ -32,6 +32,8 @@ def connect(scratch: Path, megabytes: int) -> duckdb.DuckDBPyConnection:
         }
     )
     connection.execute("SET TimeZone = 'UTC'")
+    # DuckDB draws its own after two seconds, on stdout, into whatever reads our rows.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET parquet_metadata_cache = true")
     return connection
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from opentelemetry.sdk.trace import SpanProcessor
 
 from twinspan.collector.allocation import inclusion_probabilities
-from twinspan.collector.decision import BreakerDecision, Decision
+from twinspan.collector.decision import BreakerDecision, BreakerState, Decision
 from twinspan.collector.evidence import Evidence
 from twinspan.collector.history_file import read_history
 from twinspan.collector.intervention.escalation import tell_person
@@ -73,6 +73,19 @@ class Incident:
 
 def _attempt(attempt: int) -> dict[str, object]:
     return {c.SUPERSTEP_ATTEMPT: attempt} if attempt else {}
+
+
+def _is_news(state: RunState, boundary: Boundary, records: Sequence[ProbeRecord]) -> bool:
+    """Whether there is something to decide.
+
+    A superstep that was decided may come again, after a crash or parted by an interrupt; without
+    new scores its decision stands. What waits for a person goes on waiting.
+    """
+    return (
+        any(record.delta is not None for record in records)
+        or not state.control.has_decided(*boundary.place)
+        or state.control.state.state is BreakerState.ESCALATED
+    )
 
 
 class ControlGate:
@@ -204,9 +217,8 @@ class ControlGate:
         attempt = state.halts.get(boundary.place, 0)
         if not attempt:
             records = state.undecided(records)
-            scored = any(record.delta is not None for record in records)
-            if not scored and state.control.has_decided(*boundary.place):
-                return PROCEED  # executed again, or parted by an interrupt: nothing new to decide
+            if not _is_news(state, boundary, records):
+                return PROCEED
         evidence, is_repair = state.control.take_in_executed(records, attempt=attempt)
         suspects = state.control.suspects(evidence)
         decision = self._decide(

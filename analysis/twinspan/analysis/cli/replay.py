@@ -7,13 +7,12 @@ from typing import Any, get_args
 
 import click
 
+from twinspan.analysis.calibration import Calibrated, calibrated, sweep
 from twinspan.analysis.cli.output import format_option, print_json, print_table, tell_problems
 from twinspan.analysis.recorded import RecordedRun, recorded_runs
 from twinspan.analysis.replay import ReplaySummary, summary
-from twinspan.analysis.replay import replay as replay_run
 from twinspan.analysis.store import open_store
 from twinspan.analysis.tables import Table
-from twinspan.collector.thresholds import ThresholdConfig, calibrate_run_thresholds
 from twinspan.instrumentation.errors import NoSpans
 from twinspan.instrumentation.settings import Reduction, Trigger
 
@@ -65,30 +64,32 @@ def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
 @click.option("--alpha-fast", "fast_alpha", type=_SMOOTHING, help=_FAST)
 @click.option("--alpha-slow", "slow_alpha", type=_SMOOTHING, help=_SLOW)
 @click.option("--reduction", type=click.Choice(get_args(Reduction)), help=_REDUCTION)
+@click.option("--sweep", "swept", is_flag=True, help="Every reduction with several alphas.")
 @format_option()
-def calibrate(spans: str, target: float, exit_ratio: float, form: str, **changes: Any) -> None:
+def calibrate(
+    spans: str, target: float, exit_ratio: float, swept: bool, form: str, **changes: Any
+) -> None:
     """Thresholds for B_fast and B_slow from control runs that are known to be unbiased.
 
     Of runs like those in SPANS at most the target share ever reaches tau_enter: it is taken from
-    the largest B_fast of each run, not from single supersteps. Refuses where the runs are too few
-    to show that.
+    the largest B_fast of each run, not from single supersteps. So many runs leave that share open
+    between rate_low and rate_high. Refuses where the runs are too few to show the target.
     """
     given = {name: value for name, value in changes.items() if value is not None}
-    fast: list[list[float]] = []
-    slow: list[list[float]] = []
-    for run in _runs(spans):
-        steps = replay_run(run, replace(run.options, **given))
-        scored = [step.decision for step in steps if step.decision.b_fast is not None]
-        if scored:
-            fast.append([decision.b_fast or 0.0 for decision in scored])
-            slow.append([decision.b_slow or 0.0 for decision in scored])
-    config = calibrate_run_thresholds(fast, slow, target, exit_ratio)
-    _print(config, form)
-
-
-def _print(config: ThresholdConfig, form: str) -> None:
-    if form == "json":
-        print_json(asdict(config))
+    if swept and given:
+        raise click.UsageError("--sweep tries them all; leave the other options out")
+    runs = _runs(spans)
+    if swept:
+        _print(list(sweep(runs, target, exit_ratio)), form)
         return
-    columns = tuple(each.name for each in fields(ThresholdConfig))
-    print_table(Table(columns=columns, rows=(tuple(asdict(config).values()),)), form)
+    found = calibrated(runs, target, exit_ratio, **given)
+    if form == "json":
+        print_json(asdict(found))
+    else:
+        _print([found], form)
+
+
+def _print(found: list[Calibrated], form: str) -> None:
+    columns = tuple(each.name for each in fields(Calibrated))
+    rows = tuple(tuple(asdict(each).values()) for each in found)
+    print_table(Table(columns=columns, rows=rows), form)

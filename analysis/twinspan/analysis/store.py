@@ -108,7 +108,9 @@ class Store:
             self._connection.execute(query, list(parameters))
             columns = tuple(column[0] for column in self._connection.description or ())
             return Table(columns=columns, rows=tuple(self._connection.fetchall()))
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        except (duckdb.Error, UnicodeError) as error:
+            if _is_ours(error):
+                raise
             raise SourceError(
                 f"{self.source!r} cannot be read ({_first_line(error)}); "
                 "restore the files, or leave them alone while they are read"
@@ -194,6 +196,13 @@ def open_store(
             views.make("given_reference")
             _give_outcomes(connection, outcomes)
             _lock(connection, found.parquet)
+        except (duckdb.Error, pa.ArrowException, UnicodeError) as error:
+            connection.close()
+            if _is_ours(error):
+                raise
+            raise damaged(found.parquet) or SourceError(
+                f"{found.source!r} cannot be read ({_first_line(error)}); name {KNOWN_FORMS}"
+            ) from error
         except BaseException:
             connection.close()
             raise
@@ -207,6 +216,13 @@ def open_store(
     except BaseException:
         scratch.cleanup()
         raise
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error is in our SQL, and not in the data that it met."""
+    return isinstance(
+        error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException
+    )
 
 
 def _load(connection: duckdb.DuckDBPyConnection, found: Found, scratch: Path) -> None:

@@ -53,6 +53,9 @@ BRIEFLY: Final = 0.05
 AT_MOST: Final = 5.0
 """Seconds after which a span is given up for which there is no room."""
 
+BEGIN_SHARE: Final = 0.5
+"""Share of the longest time in memory after which writing begins: the rest is for the writing."""
+
 RETRY_SECONDS: Final = 1.0
 """Pause after a failed write; until then spans gather, and beyond the bound they are lost."""
 
@@ -92,7 +95,7 @@ class Recorder(SpanProcessor):
     ) -> None:
         self.folder = Path(folder)
         self._max_spans = max_spans
-        self._max_seconds = max_seconds
+        self._begin_seconds = max_seconds * BEGIN_SHARE
         self._max_bytes = max_bytes
         self._max_waiting = max_waiting
         self._on_error = on_error
@@ -324,7 +327,7 @@ class Recorder(SpanProcessor):
             self._due.wait(self._pause())
             self._due.clear()
             self._some.clear()
-            for run_id in self._waiting.due(self._max_spans, self._max_seconds):
+            for run_id in self._waiting.due(self._max_spans, self._begin_seconds):
                 self._write_run(run_id)
             for run_id in self._take_over():
                 self.close_run(run_id)
@@ -336,7 +339,7 @@ class Recorder(SpanProcessor):
         if self._failing():
             return RETRY_SECONDS
         oldest = self._waiting.oldest()
-        left = 0.0 if oldest is None else oldest + self._max_seconds - time.monotonic()
+        left = 0.0 if oldest is None else oldest + self._begin_seconds - time.monotonic()
         return max(0.0, left)
 
     # --- our own failures -----------------------------------------------------------------

@@ -14,6 +14,13 @@ from typing import BinaryIO, Final, cast
 from twinspan.analysis.dialects.base import Problems
 from twinspan.analysis.dialects.json_stream import Broken, Cursor, pieces
 
+try:
+    from orjson import loads as _orjson_loads
+except ImportError:  # it only makes an import faster
+    _fast_loads: Callable[[bytes], object] | None = None
+else:
+    _fast_loads = _orjson_loads
+
 SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson"})
 
 NOT_JSON: Final = "a line is not JSON and was skipped"
@@ -157,6 +164,12 @@ def _line_documents(lines: Iterator[bytes], name: str, problems: Problems) -> It
 
 
 def _parsed(text: bytes) -> object:
+    """A document; None where the text is none."""
+    if _fast_loads is not None:
+        try:
+            return _fast_loads(text)
+        except ValueError:
+            pass  # NaN, lone surrogates, broken UTF-8: the library is more patient
     try:
         return json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

@@ -3,21 +3,20 @@
 -- step.field. Of several executions of a step the last counts.
 CREATE VIEW actions AS
 WITH root AS MATERIALIZED (
-    SELECT counted.run_id,
-           counted.case_id,
-           roots.condition_id,
-           counted.replicate,
-           roots.run_arm AS arm,
-           counted.model,
-           counted.audit_id,
-           roots.gen_ai_agent_name AS graph,
-           counted.audit_outcomes,
+    SELECT run_id,
+           case_id,
+           recorded_condition_id AS condition_id,
+           replicate,
+           recorded_arm AS arm,
+           model,
+           audit_id,
+           graph,
+           audit_outcomes,
            -- Runs with the same rules share a set: rules are read once for each set.
            CASE WHEN EXISTS (FROM given_outcomes) THEN 0::UBIGINT
-                WHEN len(counted.audit_outcomes) > 0 THEN hash(counted.audit_outcomes)
+                WHEN len(audit_outcomes) > 0 THEN hash(audit_outcomes)
            END AS rule_set
-    FROM counted_runs AS counted
-    JOIN roots ON roots.run_id = counted.run_id
+    FROM counted_runs
 ),
 recorded_rules AS (
     SELECT rule_set, unnest(any_value(audit_outcomes)) AS rule

@@ -15,7 +15,11 @@ SELECT run_id,
        error_type,
        audit_outcomes,
        audit_wording,
-       run_order
+       run_order,
+       -- As they were recorded, for those who name a run by them.
+       condition_id AS recorded_condition_id,
+       run_arm AS recorded_arm,
+       gen_ai_agent_name AS graph
 FROM roots
 QUALIFY audit_id IS NULL OR replicate_index IS NULL
      OR row_number() OVER (

@@ -1,6 +1,6 @@
 -- The root span of each run; of a run that was resumed, the first.
 CREATE VIEW roots AS
-SELECT *
+SELECT DISTINCT ON (run_id) *
 FROM spans
 WHERE span_type = 'run' AND run_id IS NOT NULL
-QUALIFY row_number() OVER (PARTITION BY run_id ORDER BY start_unix_nano) = 1;
+ORDER BY start_unix_nano;

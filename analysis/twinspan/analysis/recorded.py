@@ -49,15 +49,23 @@ def typed_spans(store: Store, span_type: str, run_id: str | None, order: str) ->
         run_id: one run; all of them if None.
         order: columns to order by.
     """
-    known = list(PROMOTED_COLUMNS)
-    columns = ", ".join(f'"{PROMOTED_COLUMNS[name]}"' for name in known)
-    where = "" if run_id is None else "AND run_id = ?"
+    where = "WHERE span_type = ?" if run_id is None else "WHERE span_type = ? AND run_id = ?"
+    parameters = [span_type] if run_id is None else [span_type, run_id]
+    known = _columns_in_use(store, where, parameters)
+    columns = "".join(f'"{PROMOTED_COLUMNS[name]}", ' for name in known)
     rows = store.table(
-        f"SELECT {columns}, {', '.join(BESIDE)}, attributes FROM spans "
-        f"WHERE span_type = ? {where} ORDER BY {order}, span_id",
-        [span_type, *([] if run_id is None else [run_id])],
+        f"SELECT {columns}{', '.join(BESIDE)}, attributes FROM spans {where} "
+        f"ORDER BY {order}, span_id",
+        parameters,
     ).rows
     return [_attributes([*known, *BESIDE], row) for row in rows]
+
+
+def _columns_in_use(store: Store, where: str, parameters: Sequence[object]) -> list[str]:
+    """Attributes that any of the spans has: empty columns would cost most of the reading."""
+    counted = ", ".join(f'count("{column}")' for column in PROMOTED_COLUMNS.values())
+    (counts,) = store.table(f"SELECT {counted} FROM spans {where}", parameters).rows
+    return [name for name, count in zip(PROMOTED_COLUMNS, counts, strict=True) if count]
 
 
 def _attributes(names: Sequence[str], row: Sequence[object]) -> Attributes:

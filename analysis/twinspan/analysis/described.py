@@ -77,9 +77,11 @@ def view_meaning(view: str) -> str:
 def _described(view: str, column: str, kind: str) -> DescribedColumn:
     said = _said(view).get(column)
     source = column if view == "spans" else _source(view, column)
-    attribute = None if said or source is None else _ATTRIBUTES.get(source)
+    attribute = None if said else _rest_attribute(view, column) or _ATTRIBUTES.get(source or "")
     if said is None and attribute is None and source is not None:
         said = _said("spans").get(source)
+    if said is None and attribute is None:
+        said = _said("macros").get(column)
     unit, meaning = said or (None, attribute.meaning if attribute else None)
     return DescribedColumn(
         view=view,
@@ -95,6 +97,12 @@ def _said(view: str) -> dict[str, tuple[str | None, str]]:
     """Unit and meaning of each column that a view's SQL speaks of."""
     _, _, told = view_sql(view).partition("\n-- Columns\n")
     return {match["column"]: (match["unit"], match["meaning"]) for match in _SAID.finditer(told)}
+
+
+def _rest_attribute(view: str, column: str) -> conventions.Attribute | None:
+    """The attribute that a view takes out of the JSON rest under this name."""
+    found = re.search(rf"attr\(attributes, '([^']+)'\)\S* AS {column}\b", view_sql(view))
+    return conventions.CATALOGUE.get(found[1]) if found else None
 
 
 def _source(view: str, column: str) -> str | None:

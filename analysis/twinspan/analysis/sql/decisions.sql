@@ -44,6 +44,3 @@ SELECT run_id,
        span_id
 FROM spans
 WHERE span_type = 'network' AND breaker_decision IS NOT NULL;
-
--- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself

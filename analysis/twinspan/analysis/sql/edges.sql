@@ -33,7 +33,6 @@ FROM executed
 GROUP BY run_id, scope, source, target;
 
 -- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself
 -- source: the node whose payload went
 -- target: the node that read it
 -- kind: observed if the framework told it, inferred if it was concluded from times and names

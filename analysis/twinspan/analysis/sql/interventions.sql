@@ -41,5 +41,4 @@ FROM spans
 WHERE span_type = 'intervention';
 
 -- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself
 -- caused_by [hex, 16]: spans of the probe sets that caused it

@@ -30,3 +30,10 @@ CREATE MACRO holds(value, operator, literal) AS
 CREATE MACRO mean_distance(distances, places) AS
     CASE WHEN len(places) > 0
          THEN list_sum(list_select(distances, places)) / len(places) END;
+
+-- Columns
+-- scope: the holder's task for nodes of a subgraph; empty for the graph itself
+-- arm: the arm of a whole-run audit
+-- graph: the graph's name
+-- reason: why, from a closed list
+-- purpose: work, probe or repair: what a model call was made for

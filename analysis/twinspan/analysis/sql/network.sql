@@ -160,7 +160,6 @@ LEFT JOIN smoothed ON smoothed.run_id = inputs.run_id AND smoothed.span_id = inp
 
 -- Columns
 -- turn: number of the decision within its run, from 1, over all processes that worked on it
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself
 -- input_recomputed: the superstep's reduced score, from probe sets and weights
 -- b_fast_recomputed: the fast moving average of these, corrected for its start
 -- b_slow_recomputed: the slow one

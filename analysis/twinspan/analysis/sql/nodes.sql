@@ -36,6 +36,3 @@ SELECT run_id,
        parent_span_id
 FROM spans
 WHERE span_type = 'node';
-
--- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself

@@ -84,7 +84,6 @@ SELECT run_id,
 FROM measured;
 
 -- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself
 -- reference_count: answers of the reference arm
 -- counterfactual_count: answers of the counterfactual arm
 -- floor_recomputed [0 to 1]: mean distance within the arms, from the recorded distances

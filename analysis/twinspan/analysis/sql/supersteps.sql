@@ -38,7 +38,6 @@ FROM ran
 LEFT JOIN decided USING (run_id, scope, superstep);
 
 -- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself
 -- nodes: what ran in it, in alphabetical order
 -- executions: tasks that ran; attempts of one count once
 -- attempts: node spans, repetitions included

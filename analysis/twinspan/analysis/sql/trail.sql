@@ -38,7 +38,6 @@ WHERE span_type IN
 ORDER BY run_id, audit_writer, audit_seq;
 
 -- Columns
--- scope: the holder's task for nodes of a subgraph; empty for the graph itself
 -- event: what kind of thing happened: run, node, probe_set, network or intervention
 -- what: what came of it: an outcome, a label or a decision
 -- value: its number: delta of a probe set, B_fast of a decision, the score after an intervention

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -105,7 +106,8 @@ def test_the_flips_of_the_view_are_those_of_counting(found: Path) -> None:
 
 def test_the_report_names_the_disparity(found: Path) -> None:
     page = (found / "r.html").read_text("utf-8")
-    assert "sex=woman" in page
+    assert "sex=woman" in page and "above floor" in page
+    assert "64 of 64 planned runs are recorded; its plan was sealed before" in page
 
 
 # --- going on ---------------------------------------------------------------------------------
@@ -158,6 +160,38 @@ def test_an_audit_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         "SELECT case_id, condition_id, replicate FROM runs GROUP BY ALL HAVING count(*) <> 1",
     )
     assert cells == []
+
+
+SHAKY = """
+import pathlib
+
+def decide(prompt, schema, seed):
+    if not pathlib.Path(__file__).with_name("up").exists():
+        raise ConnectionError("down")
+    return {"approve": seed % 2 == 0}
+"""
+
+
+def test_runs_that_failed_are_made_again_and_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "shaky_agent.py").write_text(SHAKY)
+    config = write_audit(tmp_path, "shaky_agent:decide", agent_extra="retries = 0")
+    assert run("audit", "--config", config, "--out", tmp_path / "spans").exit_code == 2
+    (tmp_path / "up").touch()
+    result = run("audit", "--config", config, "--out", tmp_path / "spans")
+    assert "64 runs completed, 0 failed; 64 calls" in result.stderr
+    (audit,) = rows("sql", tmp_path / "spans", "FROM audits")
+    assert (audit["observed_runs"], audit["completed_runs"], audit["missing_runs"]) == (64, 64, 0)
+    counted = "SELECT count(*) AS n, count(value) AS known FROM answers"
+    assert rows("sql", tmp_path / "spans", counted) == [{"n": 64, "known": 64}]
+
+
+def test_the_guides_configuration_is_one(tmp_path: Path) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "audit.md"
+    (block,) = re.findall(r"```toml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "audit.toml").write_text(block, "utf-8")
+    result = run("audit", "--config", tmp_path / "audit.toml", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "1 cases x 8 conditions x 8 replicates = 64 runs" in result.stdout
 
 
 def test_an_agent_that_is_not_there_stops_the_audit_and_keeps_what_there_is(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from twinspan.analysis.report.bars_svg import interval_bar
 from twinspan.analysis.report.facts import Audit
 from twinspan.analysis.report.markup import Html, columns, data_table, join, listed, tag
 from twinspan.analysis.report.path_section import gate_part, paths_part
-from twinspan.analysis.report.pieces import chip
+from twinspan.analysis.report.pieces import chip, identifier
 from twinspan.analysis.report.wording import NOTHING, number, percent, spoken
 
 
@@ -25,6 +25,7 @@ def audit_section(audit: Audit) -> Html:
             "A floor is how often two runs of the same case disagree although nothing was "
             "changed. A difference between groups means something only beyond it.",
         ),
+        _plans(audit),
         _floor_table(audit),
         tag("h3", "Disparities"),
         _disparities(audit),
@@ -32,6 +33,22 @@ def audit_section(audit: Audit) -> Html:
         paths_part(audit),
         id="floors",
         aria_labelledby="floors-heading",
+    )
+
+
+def _plans(audit: Audit) -> Html | None:
+    """The sealed plans, one sentence each."""
+    return listed(
+        [
+            join(
+                f"Audit {plan.name}: {plan.observed_runs:,} of {plan.expected_runs or 0:,} planned "
+                "runs are recorded; its plan was "
+                f"{'sealed before' if plan.sealed_before_results else 'not sealed before'} the "
+                "first run as ",
+                identifier(plan.plan_hash),
+            )
+            for plan in audit.plans
+        ]
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from twinspan.analysis.audit_gate import GateRow, gate_rows
 from twinspan.analysis.audit_paths import AuditPaths, audit_paths
 from twinspan.analysis.flips import flip_report
 from twinspan.analysis.floors import FloorRow, floor_rows
 from twinspan.analysis.gate_options import GateOptions
-from twinspan.analysis.report.facts import Audit, Capped
+from twinspan.analysis.report.facts import Audit, Capped, SealedPlan
 from twinspan.analysis.store import Store
 
 T = TypeVar("T")
@@ -57,7 +57,16 @@ def audit_of(
         forced=_capped(paths.forced),
         accumulation=_capped(paths.accumulation),
         gate=tuple(judged),
+        plans=_plans(store),
     )
+
+
+def _plans(store: Store) -> tuple[SealedPlan, ...]:
+    rows = store.table(
+        "SELECT name, plan_hash, sealed_before_results, expected_runs, observed_runs, wording "
+        "FROM audits ORDER BY name, plan_hash"
+    )
+    return tuple(SealedPlan(**cast("dict[str, Any]", row)) for row in rows.dicts())
 
 
 def _capped(rows: Sequence[T]) -> Capped[T]:

@@ -262,6 +262,27 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SealedPlan:
+    """The plan of an audit, and whether all of it was run.
+
+    Attributes:
+        name: the audit's name.
+        plan_hash: SHA-256 of the design.
+        sealed_before_results: whether it was recorded before the first run.
+        expected_runs: runs of the plan.
+        observed_runs: those that are recorded.
+        wording: random or same; None if not recorded.
+    """
+
+    name: str | None
+    plan_hash: str | None
+    sealed_before_results: bool
+    expected_runs: int | None
+    observed_runs: int
+    wording: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """Outcomes of repeated runs.
 
@@ -277,6 +298,7 @@ class Audit:
         forced: what forcing an earlier step did to later outcomes.
         accumulation: whether the shifts of a swap add up along the trajectory.
         gate: which outcomes may be ranked; empty if no thresholds were given.
+        plans: sealed plans of the audits; none for imported runs.
     """
 
     floors: Capped[FloorRow]
@@ -290,6 +312,7 @@ class Audit:
     forced: Capped[ForcedRow]
     accumulation: Capped[AccumulationRow]
     gate: tuple[GateRow, ...] = ()
+    plans: tuple[SealedPlan, ...] = ()
 
     @property
     def findings(self) -> tuple[FlipRow, ...]:

@@ -40,6 +40,7 @@ from twinspan.instrumentation.gate import (
 )
 from twinspan.instrumentation.hashing import PayloadHasher, canonical
 from twinspan.instrumentation.probing.budget import RunBudget, uniform_draw
+from twinspan.instrumentation.probing.guard import unobserved
 from twinspan.instrumentation.probing.model_call import NO_MODEL_CALL, ModelCall
 from twinspan.instrumentation.probing.observation import ProbedNode, SetObserver
 from twinspan.instrumentation.probing.plan import derive_seed
@@ -48,12 +49,10 @@ from twinspan.instrumentation.probing.recorded import recorded_probe
 from twinspan.instrumentation.safety import harmless
 from twinspan.instrumentation.settings import ProbeOptions
 from twinspan.instrumentation.tracing import RunTracer
+from twinspan.instrumentation.turnstile import Turnstile
 
 MOST_EDGES_LISTED: Final = 100
 """Edges that a run span spells out; a larger graph gives its hash and its count."""
-
-WAIT_FOR_TURN_SECONDS: Final = 0.001
-"""How long a boundary on an event loop waits before it asks again for its turn."""
 
 Pending = Future[Any] | asyncio.Task[Any]
 
@@ -167,7 +166,7 @@ class LiveRun:
         self._pending: dict[tuple[str, int], list[Pending]] = {}
         self._facts: dict[str, _NodeFacts] = {}
         self._unlisted: dict[str, int] = {}
-        self._deciding = threading.Lock()
+        self._deciding = Turnstile()
         self.incidents: dict[str, OpenIncident] = {}
         self._executed: Counter[tuple[str, int]] = Counter(plan.executed)
         self._closed_supersteps = 0
@@ -492,11 +491,12 @@ class LiveRun:
             wait_for_futures([item for item in pending if isinstance(item, Future)])
             self._note_failures(pending)
         boundary = self._boundary(scope, superstep, executions)
-        with self._deciding:
+        with self._deciding.turn(timeout=self.engine.settings.probe.timeout):
             verdict = self._decide(boundary, divert, probed=bool(pending))
             if _is_to_repair(verdict) and self.engine.collector is not None:
                 repairing = self.engine.collector.repair(boundary, verdict)
-                verdict = self.engine.loop.submit(_as_coroutine(repairing)).result()
+                with unobserved():
+                    verdict = self.engine.loop.submit(_as_coroutine(repairing)).result()
         return _enforce(verdict)
 
     async def aclose_superstep(
@@ -519,14 +519,11 @@ class LiveRun:
         self._note_failures(pending)
         boundary = self._boundary(scope, superstep, executions)
         # Parallel subgraphs decide one after the other, in threads and on loops alike.
-        while not self._deciding.acquire(blocking=False):
-            await asyncio.sleep(WAIT_FOR_TURN_SECONDS)
-        try:
+        async with self._deciding.aturn():
             verdict = self._decide(boundary, divert, probed=bool(pending))
             if _is_to_repair(verdict) and self.engine.collector is not None:
-                verdict = await self.engine.collector.repair(boundary, verdict)
-        finally:
-            self._deciding.release()
+                with unobserved():
+                    verdict = await self.engine.collector.repair(boundary, verdict)
         return _enforce(verdict)
 
     def finish_probes(self, scope: str, superstep: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,8 +14,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span
 
 from twinspan.instrumentation.frameworks.handed import Handed
-from twinspan.instrumentation.frameworks.turnstile import Turnstile
-from twinspan.instrumentation.probing.guard import current_probe
+from twinspan.instrumentation.probing.guard import is_unobserved, unobserved
 from twinspan.instrumentation.run import LiveRun
 
 
@@ -25,11 +24,11 @@ class Flow:
 
     Attributes:
         handed: what was handed on so far, and by whom.
-        turnstile: lets one step at a time through the gate.
+        places: nodes of a framework with a notion of its own of where it is, by execution.
     """
 
     handed: Handed = field(default_factory=Handed)
-    turnstile: Turnstile = field(default_factory=Turnstile)
+    places: dict[str, Place] = field(default_factory=dict[str, "Place"])
 
 
 _flows: weakref.WeakKeyDictionary[LiveRun, Flow] = weakref.WeakKeyDictionary()
@@ -67,27 +66,34 @@ class Place:
 
 
 _place: ContextVar[Place | None] = ContextVar("twinspan_place", default=None)
-_unobserved: ContextVar[bool] = ContextVar("twinspan_unobserved", default=False)
+
+
+_elsewhere: list[Callable[[], Place | None]] = []
+"""How frameworks with a notion of their own of where they are tell it."""
+
+
+def tell_place(resolver: Callable[[], Place | None]) -> None:
+    """Let a framework tell where the running code stands."""
+    _elsewhere.append(resolver)
+
+
+def forget_place(resolver: Callable[[], Place | None]) -> None:
+    """Ask it no more."""
+    if resolver in _elsewhere:
+        _elsewhere.remove(resolver)
 
 
 def current_place() -> Place | None:
-    """Where the running code stands; None outside of any run."""
-    return _place.get()
+    """Where the running code stands; None outside of any run.
 
-
-def is_unobserved() -> bool:
-    """Whether a node is being run again here, so that nothing of it belongs to the run."""
-    return _unobserved.get() or current_probe() is not None
-
-
-@contextmanager
-def unobserved() -> Generator[None]:
-    """Nothing that runs in the block is taken for a step of a run."""
-    token = _unobserved.set(True)
-    try:
-        yield
-    finally:
-        _unobserved.reset(token)
+    Frameworks nest: of several answers the innermost holds, which has the longest path.
+    """
+    place = _place.get()
+    for resolver in _elsewhere:
+        other = resolver()
+        if other is not None and (place is None or len(other.node) > len(place.node)):
+            place = other
+    return place
 
 
 @contextmanager
@@ -100,3 +106,16 @@ def standing_at(place: Place, context: Context) -> Generator[None]:
     finally:
         otel_context.detach(span_token)
         _place.reset(place_token)
+
+
+__all__ = [
+    "Flow",
+    "Place",
+    "current_place",
+    "flow_of",
+    "forget_place",
+    "is_unobserved",
+    "standing_at",
+    "tell_place",
+    "unobserved",
+]

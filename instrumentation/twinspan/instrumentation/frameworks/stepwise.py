@@ -281,12 +281,11 @@ def close_together(answered: Sequence[Answered], targets: Targets = None) -> lis
         BiasHalt: if the run is halted here.
     """
     first = answered[0][0]
-    run, timeout = first.run, first.run.engine.settings.probe.timeout
+    run = first.run
     verdict: Verdict | None = None
     with harmless(run.engine.failures, "a boundary"):
         executions = [step.settle(answer, targets) for step, answer, _ in answered]
-        with flow_of(run).turnstile.turn(timeout=timeout):
-            verdict = run.close_superstep(first.scope, first.superstep, executions)
+        verdict = run.close_superstep(first.scope, first.superstep, executions)
     return [step.hand_on(answer, verdict, received) for step, answer, received in answered]
 
 
@@ -301,8 +300,7 @@ async def aclose_together(answered: Sequence[Answered], targets: Targets = None)
     verdict: Verdict | None = None
     with harmless(run.engine.failures, "a boundary"):
         executions = [step.settle(answer, targets) for step, answer, _ in answered]
-        async with flow_of(run).turnstile.aturn():
-            verdict = await run.aclose_superstep(first.scope, first.superstep, executions)
+        verdict = await run.aclose_superstep(first.scope, first.superstep, executions)
     return [step.hand_on(answer, verdict, received) for step, answer, received in answered]
 
 

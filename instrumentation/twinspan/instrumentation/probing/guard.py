@@ -64,6 +64,24 @@ def current_probe() -> ProbeFrame | None:
     return _frame.get()
 
 
+_unobserved: ContextVar[bool] = ContextVar("twinspan_unobserved", default=False)
+
+
+def is_unobserved() -> bool:
+    """Whether a node is being run again here, so that nothing of it belongs to the run."""
+    return _unobserved.get() or _frame.get() is not None
+
+
+@contextmanager
+def unobserved() -> Generator[None]:
+    """Nothing that runs in the block is taken for a part of a run; a repair runs nodes so."""
+    token = _unobserved.set(True)
+    try:
+        yield
+    finally:
+        _unobserved.reset(token)
+
+
 @contextmanager
 def inside_probe(frame: ProbeFrame) -> Generator[None]:
     """Mark the code of the block as running inside a probe."""

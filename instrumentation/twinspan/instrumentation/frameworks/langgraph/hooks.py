@@ -21,13 +21,16 @@ from twinspan.instrumentation.frameworks.langgraph.models import note_call
 from twinspan.instrumentation.frameworks.langgraph.scope import (
     GraphScope,
     current_holder,
+    place_of_holder,
+    scope_in,
     with_scope,
 )
 from twinspan.instrumentation.frameworks.langgraph.superstep import Superstep
 from twinspan.instrumentation.frameworks.langgraph.threads import Thread
 from twinspan.instrumentation.frameworks.langgraph.topology import topology_of
+from twinspan.instrumentation.frameworks.place import current_place, forget_place, tell_place
 from twinspan.instrumentation.patching import hook, unhook
-from twinspan.instrumentation.probing.guard import current_probe
+from twinspan.instrumentation.probing.guard import current_probe, is_unobserved
 from twinspan.instrumentation.run import LiveRun
 from twinspan.instrumentation.safety import harmless
 
@@ -54,7 +57,7 @@ class _Hooks:
     def _thread(self, graph: Any, config: Any) -> Thread | None:
         """The thread of a root graph that begins."""
         thread: Thread | None = None
-        if current_probe() is None and current_holder.get() is None:
+        if not is_unobserved() and current_place() is None:
             with harmless(self._engine.failures, "reading a thread"):
                 thread = Thread.of(graph, config)
         return thread
@@ -63,13 +66,13 @@ class _Hooks:
         self, graph: Any, config: Any, thread: Thread | None, resumed: str | None
     ) -> tuple[GraphScope, bool] | None:
         """The scope of a graph that begins, and whether a run begins with it."""
-        if current_probe() is not None:
+        if is_unobserved():
             return None
         found: tuple[GraphScope, bool] | None = None
         with harmless(self._engine.failures, "starting a run"):
-            holder = current_holder.get()
-            if holder is not None:
-                found = (holder.scope(), False)
+            place = current_place()
+            if place is not None:
+                found = (scope_in(place, topology_of(graph).name), False)
             else:
                 run = LiveRun.open(
                     self._engine,
@@ -308,11 +311,13 @@ def install(engine: Engine) -> None:
         hooks.model,
         hooks.model,
     )
+    tell_place(place_of_holder)
     for (owner, name), wrapper in zip(_HOOKED, wrappers, strict=True):
         hook(owner, name, wrapper)
 
 
 def uninstall() -> None:
     """Put LangGraph back as it was."""
+    forget_place(place_of_holder)
     for owner, name in _HOOKED:
         unhook(owner, name)

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import Span
 
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.edges import EdgeTracker
+from twinspan.instrumentation.frameworks.place import Place, flow_of
 from twinspan.instrumentation.probing.model_call import ModelCall
 from twinspan.instrumentation.run import LiveRun, NodeSpan
 
@@ -131,3 +132,30 @@ def scope_of(task: Any) -> GraphScope | None:
     inner: dict[str, Any] = task.config.get(names.CONFIGURABLE) or {}
     found = inner.get(names.SCOPE_KEY)
     return found if isinstance(found, GraphScope) else None
+
+
+def place_of_holder() -> Place | None:
+    """The LangGraph node around the running code, as other frameworks see it."""
+    holder = current_holder.get()
+    if holder is None:
+        return None
+    places = flow_of(holder.run).places
+    known = places.get(holder.task_id)
+    if known is None or known.span is not holder.span:
+        known = Place(run=holder.run, node=holder.node, task_id=holder.task_id, span=holder.span)
+        places[holder.task_id] = known
+    return known
+
+
+def scope_in(place: Place, graph: str) -> GraphScope:
+    """The scope of a graph that begins at a place of a run that has begun."""
+    holder = current_holder.get()
+    if holder is not None and holder.task_id == place.task_id:
+        return holder.scope()
+    number = place.next_step()
+    if place.span is None:  # among the steps of a pipeline, in no node
+        return GraphScope(run=place.run, scope=f"{graph}#{number}", path=f"{graph}/")
+    inner = Holder(
+        run=place.run, node=place.node, task_id=f"{place.task_id}#{number}", span=place.span
+    )
+    return inner.scope()

@@ -340,3 +340,28 @@ def test_the_record_of_such_a_run_is_verified(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         rows = store.table("SELECT b_fast, b_fast_recomputed FROM network ORDER BY audit_seq").rows
     assert rows and all(told == again for told, again in rows)
+
+
+def test_a_block_that_cannot_be_run_again_is_not_said_to_be_probed() -> None:
+    """Coverage is never overstated."""
+
+    def program(text: str) -> None:
+        with pipeline("blocks", nodes=["analyst"]), step("analyst", text) as analyst:
+            analyst.result = "approve"
+
+    _, spans = run(program, mode="halt")
+    (ended,) = spans.of("node")
+    assert ended[c.PROBE_DECISION] == "exempt"
+    assert spans.of("probe_set") == []
+
+
+def test_probing_models_says_of_a_plain_node_that_nothing_was_measured() -> None:
+    """A plain function's model calls are not seen."""
+    _, spans = run(analyst_b_alone, mode="halt", level="model")
+    assert [(p[c.PROBE_OUTCOME], p.get(c.EFFECT_VALUE)) for p in spans.of("probe_set")] == [
+        ("no_op", None)
+    ]
+
+
+def analyst_b_alone(text: str) -> str:
+    return analyst_b(text, "plan")

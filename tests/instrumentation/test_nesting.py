@@ -124,3 +124,30 @@ def test_a_plain_node_on_a_loop_does_not_wait_for_a_repair_that_needs_the_loop()
         thread.start()
         thread.join(30)
         assert not thread.is_alive()
+
+
+def test_a_node_that_fires_again_within_another_firing_is_worded_anew() -> None:
+    """Its superstep has the same number, its seeds have not."""
+
+    @node
+    def inner(text: str) -> str:
+        return "approve"
+
+    @node
+    def outer(text: str) -> str:
+        return inner(text)
+
+    def program() -> None:
+        with pipeline("twice", nodes=[outer]):
+            outer(TEXT)
+            outer(TEXT)
+
+    spans = Spans()
+    settings: dict[str, Any] = {"axes": [GENDER], "nodes": ["*/inner"], "mode": "shadow"}
+    with instrumented(gate(spans, **settings), **settings):
+        program()
+    seeds: dict[str, set[int]] = {}
+    for probe in spans.of("probe"):
+        seeds.setdefault(str(probe[c.NODE_TASK_ID]), set()).add(int(probe[c.PROBE_SEED]))
+    first, second = seeds.values()
+    assert not first & second

@@ -90,6 +90,7 @@ class NodeStart:
         edges_observed: whether the parents were seen; otherwise they are inferred.
         repeat: earlier executions of the node in an equally numbered superstep of the run.
         skipped: whether its answer was known, so that it does not run.
+        can_rerun: whether it may be run again; a node that must not is exempt from probing.
     """
 
     node: str
@@ -104,6 +105,7 @@ class NodeStart:
     edges_observed: bool = True
     repeat: int = 0
     skipped: bool = False
+    can_rerun: bool = True
 
 
 @dataclass(slots=True)
@@ -333,7 +335,7 @@ class LiveRun:
         return self._plan.rates.get(node, 1.0)
 
     def _probe_decision(self, start: NodeStart, rate: float | None) -> str:
-        if rate is None or start.kind in EXEMPT_KINDS or start.skipped:
+        if rate is None or start.kind in EXEMPT_KINDS or start.skipped or not start.can_rerun:
             return "exempt"
         if rate >= 1.0:
             return "probed"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +31,18 @@ class Flow:
 
     handed: Handed = field(default_factory=Handed)
     places: dict[str, Place] = field(default_factory=dict[str, "Place"])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _fired: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+
+    def repeat_of(self, node: str, superstep: int) -> int:
+        """How often a node has begun before in supersteps of that number; now once more.
+
+        Supersteps are numbered anew within each node that holds others, and the wording of an
+        earlier firing would bring the same evidence again.
+        """
+        with self._lock:
+            self._fired[node, superstep] += 1
+            return self._fired[node, superstep] - 1
 
 
 _flows: weakref.WeakKeyDictionary[LiveRun, Flow] = weakref.WeakKeyDictionary()

@@ -126,6 +126,8 @@ class Step:
                 payload=payload,
                 holder=place.span,
                 edges_observed=observed,
+                repeat=self._flow.repeat_of(self.node, self.superstep),
+                can_rerun=rerun is not None,
             )
         )
         self._inner = Place(
@@ -215,6 +217,8 @@ class Step:
     def settle(self, answer: Any, targets: Targets) -> Execution:
         """The node is over; its answer waits at the gate."""
         self._run.end_node(self._span, "ok", payload=answer)
+        # What a node asks its models is seen in LangGraph only; elsewhere the record says so.
+        self._run.launch_model_probes(self._span, (), in_loop=self._in_loop)
         return Execution(
             node=self.node,
             task_id=self.task_id,

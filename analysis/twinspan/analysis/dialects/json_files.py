@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import zlib
@@ -165,6 +166,7 @@ def _line_documents(lines: Iterator[bytes], name: str, problems: Problems) -> It
 
 def _parsed(text: bytes) -> object:
     """A document; None where the text is none."""
+    text = text.removeprefix(codecs.BOM_UTF8)
     if _fast_loads is not None:
         try:
             return _fast_loads(text)

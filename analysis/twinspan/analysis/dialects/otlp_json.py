@@ -6,6 +6,7 @@ One `{"resourceSpans": [...]}` object on each line, or one such object over many
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,12 @@ from twinspan.analysis.dialects.otlp_values import (
 from twinspan.collector.jsontext import json_text
 from twinspan.collector.rows import EventRow, LinkRow, SpanFacts, event_row, link_row
 from twinspan.instrumentation.errors import SourceError
+
+_SCOPES_ONCE: Final = "instrumentationLibrarySpans"
+_SCOPE_ONCE: Final = "instrumentationLibrary"
+"""What scopes were called before OTLP 1.0."""
+
+_UNDERSCORED: Final = re.compile("_([a-z])")
 
 NO_TRACE: Final = "an object holds no spans and was skipped"
 BAD_ID: Final = "a span without a valid trace or span id was skipped"
@@ -95,7 +102,7 @@ class DocumentReading:
                 self.add_document(each)
             return
         traces = cast(Json, document) if isinstance(document, dict) else {}
-        found = traces.get("resourceSpans") or traces.get("resource_spans")
+        found = traces.get("resourceSpans") or _camel(traces.get("resource_spans"))
         if not isinstance(found, list):
             self._problems.count(self._name, NO_TRACE)
             return
@@ -107,8 +114,8 @@ class DocumentReading:
 
     def _add_resource(self, document: Json) -> None:
         self._remember(document.get("resource"))
-        for scoped in document.get("scopeSpans") or document.get("scope_spans") or ():
-            scope: Json = scoped.get("scope") or {}
+        for scoped in document.get("scopeSpans") or document.get(_SCOPES_ONCE) or ():
+            scope: Json = scoped.get("scope") or scoped.get(_SCOPE_ONCE) or {}
             name, version = scope.get("name") or None, scope.get("version") or None
             for span in scoped.get("spans") or ():
                 try:
@@ -175,3 +182,21 @@ def _link(link: Json) -> LinkRow:
         hex_id(link.get("spanId"), 16) or "",
         attributes_of(link.get("attributes") or ()),
     )
+
+
+def _camel(document: object) -> object:
+    """The same with the names of JSON: some exporters leave those of protobuf.
+
+    >>> _camel([{"trace_id": "a", "status": {"code": 1}}])
+    [{'traceId': 'a', 'status': {'code': 1}}]
+    """
+    if isinstance(document, dict):
+        fields = cast("dict[str, object]", document)
+        return {_UNDERSCORED.sub(_capital, name): _camel(value) for name, value in fields.items()}
+    if isinstance(document, list):
+        return [_camel(each) for each in cast("list[object]", document)]
+    return document
+
+
+def _capital(match: re.Match[str]) -> str:
+    return match.group(1).upper()

@@ -1,15 +1,18 @@
-"""Makes the pictures of the documentation: the demo's report, as a browser shows it.
+"""Makes the pictures of the documentation: the demo in a terminal, its report in a browser.
 
 Needs Chromium (`chromium` on the path). Run it after a change of the report.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from terminal_picture import terminal_picture
 
 PICTURES = Path(__file__).parent / "pictures"
 QUIET = (
@@ -28,7 +31,15 @@ def main() -> int:
     twinspan = [sys.executable, "-m", "twinspan.analysis.cli"]
     with tempfile.TemporaryDirectory() as folder:
         spans, page = Path(folder) / "demo-spans", Path(folder) / "report.html"
-        subprocess.run([*twinspan, "demo", "--out", str(spans)], check=True, capture_output=True)
+        shown = subprocess.run(
+            [*twinspan, "demo", "--out", "demo-spans"],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+        )
+        told = re.sub(r"\b[0-9a-f]{32}\b", "RUN", shown.stdout)
+        terminal_picture("twinspan demo", told, PICTURES / "terminal.svg")
         subprocess.run([*twinspan, "report", str(spans), "--out", str(page)], check=True)
         subprocess.run(
             [

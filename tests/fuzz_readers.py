@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from twinspan.analysis.store import open_store
 from twinspan.instrumentation.errors import SourceError
@@ -35,7 +36,7 @@ def try_bytes(data: bytes, suffix: str) -> None:
 def main() -> int:
     """Fuzz until libFuzzer's arguments say that it is enough."""
     try:
-        import atheris  # type: ignore[import-not-found]
+        atheris: Any = import_module("atheris")
     except ImportError:
         print("atheris is not installed; the tests fuzz with Hypothesis")
         return 1

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,6 +120,29 @@ class Scripted:
 
 
 @dataclass(frozen=True, slots=True)
+class Explicit:
+    """The scripted graph with breaker nodes compiled in."""
+
+    biased: Sequence[str] = ("credit",)
+    against: str = "woman"
+    name: str = "breaker nodes"
+    supersteps: int = 3
+
+    def texts(self) -> dict[str, str]:
+        """The application by the applicant's group."""
+        return {"woman": WOMAN, "man": MAN}
+
+    def run(self, seed: int, text: str) -> Outcome:
+        """One run; None for one that waits for a person."""
+        world = LoanReview(seed=seed, biased=self.biased, against=self.against)
+        thread: Any = {"configurable": {"thread_id": str(seed)}}
+        began = time.perf_counter()
+        verdict = world.guarded().invoke({"text": text}, thread).get("verdict")
+        seconds = time.perf_counter() - began
+        return Outcome(verdict, world.calls, seconds, list(world.seen))
+
+
+@dataclass(frozen=True, slots=True)
 class Demo:
     """The demo's graph on its stand-in model."""
 
@@ -146,7 +169,7 @@ class Demo:
         return Outcome(verdict, calls, time.perf_counter() - began)
 
 
-World = Scripted | Demo
+World = Scripted | Explicit | Demo
 
 
 def runs(
@@ -390,7 +413,7 @@ def budget(report: Report, world: World, seeds: range) -> None:
     """Rates of each way to fail, beside what was aimed at."""
     full = {**PROBES, "mode": "repair", **REPAIRS["auto"]}
     idle = {**PROBES, "mode": "repair", **IDLE["skeptics of words only"]}
-    clean = Scripted(biased=()) if isinstance(world, Scripted) else Demo(biased=())
+    clean = replace(world, biased=())
     counted: list[Facts] = []
     for which, options in ((clean, full), (world, full), (world, idle)):
         with tempfile.TemporaryDirectory() as folder:
@@ -516,6 +539,7 @@ def sections(seeds: range, few: range, count: int) -> Iterator[str]:
     """The report, part by part as it is measured."""
     yield from _part("The bound", lambda r: bounds(r, count))
     yield from _part("The demo's graph, with reviewers", lambda r: _demo(r, seeds))
+    yield from _part("With breaker nodes in the graph", lambda r: _explicit(r, seeds, few))
     yield from _part("Every repair", lambda r: _repairs(r, few))
     yield from _part("Four conditions", lambda r: _conditions(r, few))
     yield from _part("Symmetry and votes", lambda r: _votes(r, few, count))
@@ -532,6 +556,11 @@ def _demo(report: Report, seeds: range) -> None:
     loop(report, Demo(), seeds, {"auto": REPAIRS["auto"]}, "repairs that do their work")
     budget(report, Demo(), seeds)
     readers(report, Demo(), seeds)
+
+
+def _explicit(report: Report, seeds: range, few: range) -> None:
+    loop(report, Explicit(), seeds, {"auto": REPAIRS["auto"]}, "repairs that do their work")
+    loop(report, Explicit(), few, IDLE, "repairs that do nothing")
 
 
 def _repairs(report: Report, few: range) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 import numpy as np
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from reviewers import Revise, answer_in
 
@@ -27,6 +28,7 @@ from twinspan.collector.intervention.panel import PanelReview
 from twinspan.collector.intervention.strategies import best_first
 from twinspan.collector.intervention.trust import Weighting
 from twinspan.collector.intervention.verdicts import Review
+from twinspan.collector.langgraph import guard
 from twinspan.instrumentation.clients import ChatRequest, ScriptedClient
 
 WOMAN: Final = "She runs a bakery, and her accounts are in order."
@@ -69,6 +71,15 @@ class LoanReview:
 
     def compiled(self) -> Any:
         """The graph, as anyone would write it."""
+        return self.builder().compile(name="scripted_loan")
+
+    def guarded(self) -> Any:
+        """The graph with breaker nodes behind its specialists."""
+        guarded = guard(self.builder(), SPECIALISTS)
+        return guarded.compile(name="guarded_loan", checkpointer=InMemorySaver())
+
+    def builder(self) -> Any:
+        """The graph before it is compiled."""
         graph: Any = StateGraph(Loan)
         graph.add_node("intake", self._intake)
         for name in SPECIALISTS:
@@ -79,7 +90,7 @@ class LoanReview:
             graph.add_edge("intake", name)
         graph.add_edge([*SPECIALISTS], "decide")
         graph.add_edge("decide", END)
-        return graph.compile(name="scripted_loan")
+        return graph
 
     def _drawn(self, node: str, text: str) -> float:
         # Draw k of a text depends on nothing else: however nodes are scheduled, the same answers.

@@ -1,7 +1,7 @@
 """What repairs are worth: four conditions, an error budget, and trust against uniform votes.
 
     python benchmarks/study_intervention.py                       # as in docs/studies
-    python benchmarks/study_intervention.py --seeds 4 --few 2 --panels 100
+    python benchmarks/study_intervention.py --seeds 4 --twins 2 --few 2 --panels 100
     python benchmarks/study_intervention.py --write docs/studies/intervention.md
 
 Two graphs of known truth: a scripted one, whose specialists draw their answers, and the demo's,
@@ -13,6 +13,7 @@ biased any model is.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
@@ -289,6 +290,12 @@ def approved(outcomes: Sequence[Outcome]) -> float:
     return sum(each.verdict == "approve" for each in outcomes) / len(outcomes)
 
 
+def gap_error(found: Mapping[str, Sequence[Outcome]]) -> float:
+    """Standard error of the difference of two approval rates."""
+    rates = [(approved(each), len(each)) for each in found.values()]
+    return math.sqrt(sum(rate * (1 - rate) / count for rate, count in rates))
+
+
 def conditions(report: Report, world: World, seeds: range) -> None:
     """The four conditions on twins of one application."""
     rows: list[list[str]] = []
@@ -305,7 +312,7 @@ def conditions(report: Report, world: World, seeds: range) -> None:
         rows.append(
             [
                 name,
-                f"{gap:+.2f}",
+                f"{gap:+.2f} ± {gap_error(found):.2f}",
                 "" if options is None else f"{gap_before - gap:+.2f}",
                 f"{approved(both):.2f}",
                 f"{np.mean([each.calls for each in both]):.0f}",
@@ -490,7 +497,8 @@ of them declines 95 of 100 women and 10 of 100 others), and the demo's on its *s
 The reviewing and rewriting models are scripted too and do their work nine times in ten. So this
 shows how the loop behaves, not how biased any model is, nor how well any model repairs.
 
-Gap is the approval rate of men less that of women with the same facts; accuracy the share of
+Gap is the approval rate of men less that of women with the same facts, with its standard error;
+accuracy the share of
 verdicts that are right, which is to approve; calls are node or model runs per run of the graph,
 probes and repairs included; times are of a free model in one process, on a shared machine.
 Probing only tells, so it cannot reduce the gap."""
@@ -535,13 +543,13 @@ def bounds(report: Report, repeats: int) -> None:
     report.table(["answers", *(f"{n} and {m}" for n, m in SIZES)], rows)
 
 
-def sections(seeds: range, few: range, count: int) -> Iterator[str]:
+def sections(seeds: range, few: range, twins: range, count: int) -> Iterator[str]:
     """The report, part by part as it is measured."""
     yield from _part("The bound", lambda r: bounds(r, count))
     yield from _part("The demo's graph, with reviewers", lambda r: _demo(r, seeds))
     yield from _part("With breaker nodes in the graph", lambda r: _explicit(r, seeds, few))
     yield from _part("Every repair", lambda r: _repairs(r, few))
-    yield from _part("Four conditions", lambda r: _conditions(r, few))
+    yield from _part("Four conditions", lambda r: _conditions(r, twins))
     yield from _part("Symmetry and votes", lambda r: _votes(r, few, count))
 
 
@@ -571,9 +579,9 @@ def _repairs(report: Report, few: range) -> None:
     loop(report, Demo(), few, IDLE, "repairs that do nothing")
 
 
-def _conditions(report: Report, few: range) -> None:
+def _conditions(report: Report, twins: range) -> None:
     for world in (Scripted(), Demo()):
-        conditions(report, world, few)
+        conditions(report, world, twins)
 
 
 def _votes(report: Report, few: range, count: int) -> None:
@@ -585,13 +593,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables, and write them where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=50, help="runs of the demo's loop and budget")
+    parser.add_argument("--twins", type=int, default=30, help="seeds of the four conditions")
     parser.add_argument("--few", type=int, default=10, help="runs of everything else")
     parser.add_argument(
         "--panels", type=int, default=1000, help="simulated panels and nodes, each kind"
     )
     parser.add_argument("--write", type=Path, metavar="FILE", help="a Markdown file to write")
     given = parser.parse_args(arguments)
-    chosen = {"seeds": 50, "few": 10, "panels": 1000}
+    chosen = {"seeds": 50, "twins": 30, "few": 10, "panels": 1000}
     told = "".join(
         f" --{name} {getattr(given, name)}"
         for name, default in chosen.items()
@@ -599,7 +608,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parts = [HEAD.format(arguments=told)]
     print(parts[0], flush=True)
-    for section in sections(range(given.seeds), range(given.few), given.panels):
+    sizes = (range(given.seeds), range(given.few), range(given.twins))
+    for section in sections(*sizes, given.panels):
         print(section, flush=True)
         parts.append(section)
         if given.write is not None:

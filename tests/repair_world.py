@@ -59,11 +59,15 @@ class LoanReview:
         seed: seed of all draws.
         biased: the specialists that are biased.
         against: the group that they decline.
+        noise: how often anybody is declined.
+        bias: how often that group is, by those who are biased.
     """
 
     seed: int = 0
     biased: Sequence[str] = ()
     against: str = "woman"
+    noise: float = NOISE
+    bias: float = BIAS
     calls: int = 0
     seen: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     _asked: Counter[str] = field(default_factory=Counter[str])
@@ -110,7 +114,7 @@ class LoanReview:
             text = str(state["text"])
             words = set(text.lower().replace(",", " ").replace(".", " ").split())
             hit = name in self.biased and bool(words & WORDS[self.against])
-            declines = self._drawn(name, text) < (BIAS if hit else NOISE)
+            declines = self._drawn(name, text) < (self.bias if hit else self.noise)
             return {name: "decline" if declines else "approve"}
 
         return answer

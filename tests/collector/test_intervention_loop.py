@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
 from biased_graph import GENDER, TEXT, Graph, gate
+from repair_world import SPECIALISTS, WOMAN, LoanReview, mend
 from reviewers import rewriter, skeptic
 from sample_agents import Spans, instrumented
 
 from twinspan.collector.intervention.case import Case
-from twinspan.collector.intervention.madera import MaderaEditor
+from twinspan.collector.intervention.madera import Edited, MaderaEditor
+from twinspan.collector.intervention.measured import Measured, Score
 from twinspan.collector.intervention.verifier import FactualCheck
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.errors import BiasHalt, ConfigurationError
@@ -149,6 +152,37 @@ def test_a_second_strategy_is_tried_where_the_first_one_fails() -> None:
     ]
     assert told == [("madera", "failed"), ("skeptics", "cleared")]
     assert set(graph.seen) == {"approve"}
+
+
+def test_of_several_repairs_only_those_that_did_not_hold_are_tried_again() -> None:
+    """What one specialist's repair has been shown to do is not thrown away with another's."""
+    world = LoanReview(biased=("credit", "income"), noise=0.0, bias=1.0)
+    spans, tries = Spans(), Counter[str]()
+
+    def second_time(answer: Any) -> Any:
+        (node,) = answer
+        return mend(answer) if node == "credit" or tries["income"] > 1 else answer
+
+    class Twice(MaderaEditor):
+        """Mends `income` in its second try only."""
+
+        async def edit(self, case: Case, score: Score, before: Measured | None = None) -> Edited:
+            tries[case.node] += 1
+            return await super().edit(case, score, before)
+
+    editor = Twice.of(rewriter(second_time))
+    settings: dict[str, Any] = {
+        "axes": [GENDER],
+        "nodes": [*SPECIALISTS],
+        "mode": "repair",
+        "repair": "madera",
+        "editor": editor,
+    }
+    with instrumented(gate(spans, **settings), **settings):
+        world.compiled().invoke({"text": WOMAN})
+    told = [(r[c.NODE_ID], r[c.INTERVENTION_OUTCOME]) for r in spans.of("intervention")]
+    assert sorted(told) == [("credit", "cleared"), ("income", "cleared"), ("income", "failed")]
+    assert tries == {"credit": 1, "income": 2}
 
 
 # --- repairs that do not hold -------------------------------------------------------------------

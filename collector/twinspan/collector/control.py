@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from opentelemetry.sdk.trace import SpanProcessor
@@ -309,31 +309,32 @@ class ControlGate:
         if state is None or not isinstance(incident, Incident):
             self._stopped(boundary)
             return Verdict(action="halt", halt=verdict.halt)
-        halt = verdict.halt
         route = route_intervention(
             incident.decision, state.control.spread, threshold=self.settings.breaker.breadth
         )
         order = [*([] if first is None else [first]), *self._repairs.order(route)]
+        decision, held = incident.decision, dict[str, Tried]()
         tried: list[Tried] = []
         for number in range(self._machine.max_retries):
             repairer = order[min(number, len(order) - 1)]
-            now = await self._intervene(state, boundary, incident, repairer=repairer, route=route)
-            decision = self._recheck(state, boundary, now, incident)
-            if not decision.halted:
-                self._hand_over(state, now)
-                payloads = {item.task_id: item.payload for item in now}
-                return Verdict(action="repair", repairs=payloads)
-            self._give_up(now)
-            tried += now
-            halt = halt_of(
-                boundary,
-                decision,
-                incident.guilty,
-                tried=tuple(item.as_mapping() for item in tried),
+            now = await self._intervene(
+                state, boundary, incident, repairer=repairer, route=route, but=held
             )
+            tried += now
+            together = [*now, *held.values()]
+            decision = self._recheck(state, boundary, together, incident)
+            if not decision.halted:
+                self._hand_over(state, together)
+                payloads = {item.task_id: item.payload for item in together}
+                return Verdict(action="repair", repairs=payloads)
+            held = self._that_hold(together)
             if decision.decision is Decision.ESCALATE:
                 tell_person(boundary, incident.guilty, rounds=state.interventions)
                 break
+        for item in held.values():
+            item.close("unchanged", reason="others_failed")
+        told = tuple(item.as_mapping() for item in tried)
+        halt = halt_of(boundary, decision, incident.guilty, tried=told)
         if self.recorder is not None:
             self.recorder.commit(boundary.run.run_id)
         self._stopped(boundary)
@@ -355,7 +356,9 @@ class ControlGate:
         *,
         repairer: Repairer,
         route: Route,
+        but: Collection[str],
     ) -> list[Tried]:
+        """Repair the guilty executions, but those that are repaired already."""
         state.interventions += 1
         intervention = Intervention(
             settings=self.settings,
@@ -368,10 +371,9 @@ class ControlGate:
         )
         tried: list[Tried] = []
         for task_id in dict.fromkeys(record.task_id for record in incident.guilty):
-            of_task = [record for record in incident.guilty if record.task_id == task_id]
-            tried.append(await intervention.run(task_id, of_task))
-            if tried[-1].failed:
-                break
+            if task_id not in but:
+                of_task = [record for record in incident.guilty if record.task_id == task_id]
+                tried.append(await intervention.run(task_id, of_task))
         return tried
 
     def _recheck(
@@ -407,12 +409,19 @@ class ControlGate:
         )
         return decision
 
-    def _give_up(self, tried: Sequence[Tried]) -> None:
-        """Say of repairs that did not pass why they did not."""
+    def _that_hold(self, tried: Sequence[Tried]) -> dict[str, Tried]:
+        """The repairs to keep for another round, by task; of the others is said why they ended.
+
+        Where each of them is shown to be below the bound and the alarm goes on, none is kept.
+        """
+        bound = self.settings.breaker.equivalence
+        holding = {item.task_id: item for item in tried if item.after.equivalent(bound)}
         for item in tried:
-            if not item.failed:
-                below = item.after.equivalent(self.settings.breaker.equivalence)
-                item.close("unchanged", reason="alarm" if below else "not_below_bound")
+            if len(holding) == len(tried):
+                item.close("unchanged", reason="alarm")
+            elif item.task_id not in holding and not item.failed:
+                item.close("unchanged", reason="not_below_bound")
+        return holding if len(holding) < len(tried) else {}
 
     def _hand_over(self, state: RunState, repaired: Sequence[Tried]) -> None:
         for item in repaired:

@@ -596,8 +596,8 @@ INTERVENTION_REASON: Final = _key(
     "string",
     "why it came to its outcome: below_bound, not_below_bound, alarm, timeout, cannot_rerun, "
     "no_neutral_words, panel_rejected, panel_stands, panel_undecided, no_fitting_revision, "
-    "no_better_attempt, nothing_changed, not_measured, refuted, retries_exhausted, or error: "
-    "and its kind",
+    "no_better_attempt, nothing_changed, not_measured, refuted, others_failed, "
+    "retries_exhausted, or error: and its kind",
 )
 INTERVENTION_UPPER_AFTER: Final = _key(
     "twinspan.intervention.upper.after", "double", "upper end for the re-measured delta"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from twinspan.instrumentation.errors import SideEffectBlocked
@@ -24,6 +24,7 @@ class ProbeFrame:
         repeat: earlier executions of the node in an equally numbered superstep.
         call: which of the execution's model calls is probed, from 1; 0 for the node itself.
         safe_tools: globs of the tools that may run again.
+        blocked: tools that were blocked; a node may have caught the error.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class ProbeFrame:
     repeat: int = 0
     call: int = 0
     safe_tools: tuple[str, ...] = ()
+    blocked: list[str] = field(default_factory=list[str], compare=False)
 
     @property
     def firing(self) -> str:
@@ -44,7 +46,7 @@ class ProbeFrame:
 
     def of_arm(self, arm: str) -> ProbeFrame:
         """The same probe, running a sample of `arm`."""
-        return replace(self, arm=arm)
+        return replace(self, arm=arm, blocked=[])
 
     def check_tool(self, tool: str) -> None:
         """Let a safe tool pass.
@@ -53,6 +55,7 @@ class ProbeFrame:
             SideEffectBlocked: if the tool is not listed as safe.
         """
         if not any(fnmatchcase(tool, pattern) for pattern in self.safe_tools):
+            self.blocked.append(tool)
             raise SideEffectBlocked(tool)
 
 

@@ -54,9 +54,18 @@ class NodeRuns:
 
     async def _invoke(self, item: Drawn) -> Any:
         setup = self._setup
-        frame = setup.frame
-        mark = nullcontext() if frame is None else inside_probe(frame.of_arm(item.sample.arm))
-        with mark:
-            if setup.is_async:
-                return await setup.node(item.rendering.payload)
-            return await asyncio.to_thread(setup.node, item.rendering.payload)
+        if setup.frame is None:
+            return await self._call(item)
+        frame = setup.frame.of_arm(item.sample.arm)
+        with inside_probe(frame):
+            answer = await self._call(item)
+        if frame.blocked:
+            # Whoever caught it went on without the tool: that is not what the node answers.
+            raise SideEffectBlocked(frame.blocked[0])
+        return answer
+
+    async def _call(self, item: Drawn) -> Any:
+        setup = self._setup
+        if setup.is_async:
+            return await setup.node(item.rendering.payload)
+        return await asyncio.to_thread(setup.node, item.rendering.payload)

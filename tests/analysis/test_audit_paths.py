@@ -119,6 +119,7 @@ def test_only_a_registered_direction_is_no_finding(
     (swap,) = [row for row in found if row["condition"] == "sex=woman"]
     assert (swap["verdict"], swap["family"]) == (verdict, family)
     assert (swap["n_in_band"], swap["wcfr"], swap["ground_truth"]) == (8, 1.0, False)
+    assert (swap["in_band_reference"], swap["in_band"], swap["p_in_band"]) == (1.0, 1.0, 1.0)
 
 
 # --- examples ---------------------------------------------------------------------------------

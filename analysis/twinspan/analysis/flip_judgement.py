@@ -9,18 +9,20 @@ from typing import Final
 
 from twinspan.analysis.adjudicators import NOBODY, AdjudicatorRegistry
 from twinspan.analysis.audit_gate import outcome_rules
-from twinspan.analysis.bands import Band
+from twinspan.analysis.bands import Band, membership_or_unknown
 from twinspan.analysis.contrast_options import read_contrasts
 from twinspan.analysis.contrasts import ContrastRegistry, classify_contrast
 from twinspan.analysis.flip_rows import FlipRow
 from twinspan.analysis.flip_verdicts import DEFENSIBLE
 from twinspan.analysis.gate_options import read_bands, read_registry
+from twinspan.analysis.inference.excess import excess_over_floor
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.pairing import pair_trajectories
 from twinspan.analysis.rates import within_range_flip_rate
 from twinspan.analysis.recorded_trajectories import recorded_trajectories
 from twinspan.analysis.store import Store
 from twinspan.instrumentation.audit.config_section import Section
+from twinspan.instrumentation.audit.trajectories import Trajectory
 
 SIGNS: Final[Mapping[str, int]] = {
     "more": 1,
@@ -114,8 +116,11 @@ def _with_bands(
         if rule is None or not bands:
             told.append(row)
             continue
+        of_row = [r for r in runs if r.model == row.model and r.details.get("arm") == row.arm]
+        reference = _memberships(of_row, row.reference, rule, bands)
+        other = _memberships(of_row, row.condition, rule, bands)
         pairs = pair_trajectories(
-            [r for r in runs if r.model == row.model and r.details.get("arm") == row.arm],
+            of_row,
             rule,
             reference=row.reference,
             counterfactual=row.condition,
@@ -125,6 +130,9 @@ def _with_bands(
         told.append(
             replace(
                 row,
+                in_band_reference=_share(reference),
+                in_band=_share(other),
+                p_in_band=excess_over_floor(reference, other).p_value,
                 n_in_band=rate.n_in_band,
                 n_band_straddling=rate.n_band_straddling,
                 wcfr=rate.value,
@@ -133,3 +141,20 @@ def _with_bands(
             )
         )
     return told
+
+
+def _memberships(
+    runs: Sequence[Trajectory], condition: str, rule: OutcomeRule, bands: Mapping[str, Band]
+) -> dict[str, list[object]]:
+    """Whether each answer of a condition is acceptable, by case; None where it is not known."""
+    found: dict[str, list[object]] = {}
+    for run in runs:
+        if run.condition_id == condition and run.case_id in bands:
+            place = membership_or_unknown(bands[run.case_id], run.get(rule.step, rule.field))
+            found.setdefault(run.case_id, []).append(None if place == "unknown" else place == "in")
+    return found
+
+
+def _share(memberships: Mapping[str, Sequence[object]]) -> float | None:
+    known = [each is True for told in memberships.values() for each in told if each is not None]
+    return sum(known) / len(known) if known else None

@@ -48,6 +48,10 @@ class FlipRow:
         verdict: from `flip_verdicts`.
         reason: why.
         family: ``confirmatory``, ``descriptive`` or ``indeterminate``; None without contrasts.
+        in_band_reference: share of the reference's answers that are acceptable; None without bands.
+        in_band: share of the condition's. Look here first: where the arms differ in it, the
+            within-band rate is of selected pairs.
+        p_in_band: that they differ, by the same tests as for outcomes.
         n_in_band: pairs of one replicate each with both answers acceptable; None without bands.
         n_band_straddling: of these, pairs whose band allows both outcomes.
         wcfr: share of those that flip, the within-band rate.
@@ -88,6 +92,9 @@ class FlipRow:
     verdict: FlipVerdict
     reason: str
     family: str | None = None
+    in_band_reference: float | None = None
+    in_band: float | None = None
+    p_in_band: float | None = None
     n_in_band: int | None = None
     n_band_straddling: int | None = None
     wcfr: float | None = None

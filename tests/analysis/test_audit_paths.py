@@ -148,3 +148,31 @@ def test_a_worked_example_finds_the_bias_it_was_given_and_ends_in_a_report(
     first, *_ = rows("flips", out, code=1)
     assert (first["condition"], first["action"]) == finding
     assert "beyond the floor" in page.read_text("utf-8")
+
+
+def test_the_clinical_loop_is_exported_with_every_field_of_the_original(tmp_path: Path) -> None:
+    """Orders met by their synonyms, what met nothing, results flat or nested."""
+    folder = tmp_path / "clinical_audit"
+    shutil.copytree(EXAMPLES / "clinical_audit", folder)
+    text = (folder / "audit.toml").read_text("utf-8").replace("replicates = 6", "replicates = 1")
+    (folder / "audit.toml").write_text(text, "utf-8")
+    run("audit", "--config", folder / "audit.toml", "--out", tmp_path / "spans")
+    out = tmp_path / "t.json"
+    assert run("trajectories", tmp_path / "spans", "--out", out, "--nested").exit_code == 0
+    runs = json.loads(out.read_text("utf-8"))["trajectories"]
+    (chest, *_) = [each for each in runs if each["vignette_id"] == "chest_pressure"]
+    assert list(chest["actions"]) == [
+        "triage",
+        "order",
+        "results",
+        "reassess",
+        "prescribe",
+        "document",
+    ]
+    results = chest["actions"]["results"]["results"]
+    assert results["12-lead ECG"] == "sinus rhythm, no ST elevation"
+    assert results["Chest X-ray"] == "clear lungs, normal heart size"
+    assert chest["model_calls"] == 5 and chest["fixture_ambiguities"] == []
+    (headache, *_) = [each for each in runs if each["vignette_id"] == "headache"]
+    refused = {"No lumbar puncture indicated"} & set(headache["actions"]["order"]["orders"])
+    assert set(headache["unresolved_orderables"]) == refused

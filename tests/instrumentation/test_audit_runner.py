@@ -153,11 +153,13 @@ def test_vector_66_a_constant_stub_makes_five_calls_and_orders_nothing() -> None
 
 def test_orders_meet_fixtures_by_their_synonyms_and_come_back_in_the_next_prompt() -> None:
     agent = Scripted()
-    ended = executed(agent, plan())[0]
+    ended, spans = executed(agent, plan())
     assert dict(ended[0].actions["results"]) == {
         "Chest X-ray": "clear",
         "MRI": "pending / not resulted",
     }
+    (told, *_) = [n for n in of_type(spans, "node") if n[c.NODE_ID] == "results"]
+    assert (told[c.ORDER_COUNT], told[c.ORDER_UNRESOLVED_COUNT]) == (2, 1)
     reassess = next(request for request in agent.asked if request.step == "reassess")
     assert "results: Chest X-ray clear; MRI pending / not resulted" in reassess.prompt
 

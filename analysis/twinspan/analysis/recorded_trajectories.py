@@ -15,7 +15,9 @@ WITH told AS (
            arg_max(action_fields, start_unix_nano) AS fields,
            count(*) FILTER (NOT coalesce(node_forced, false) AND node_kind = 'agent') AS calls,
            bool_or(coalesce(node_forced, false)) AS forced,
-           bool_or(coalesce(node_descriptor_shown, false)) AS shown
+           bool_or(coalesce(node_descriptor_shown, false)) AS shown,
+           any_value(order_unresolved) AS unresolved,
+           any_value(order_ambiguities) AS ambiguities
     FROM spans
     WHERE span_type = 'node' AND run_id IS NOT NULL
       AND (node_outcome IS NULL OR node_outcome IN ('ok', 'halted', 'error', 'retried'))
@@ -24,7 +26,8 @@ WITH told AS (
 SELECT runs.run_id, any_value(case_id) AS case_id, any_value(condition_id) AS condition_id,
        any_value(arm) AS arm, any_value(replicate) AS replicate, any_value(model) AS model,
        any_value(outcome) AS outcome,
-       list(struct_pack(step, fields, calls, forced, shown) ORDER BY began, step)
+       list(struct_pack(step, fields, calls, forced, shown, unresolved, ambiguities)
+            ORDER BY began, step)
            FILTER (step IS NOT NULL) AS steps
 FROM counted_runs AS runs
 LEFT JOIN told ON told.run_id = runs.run_id
@@ -55,14 +58,17 @@ def forced_steps(runs: Iterable[Trajectory]) -> set[str]:
     """The steps that any of the runs had forced."""
     found: set[str] = set()
     for run in runs:
-        found.update(cast("list[str]", run.details.get("forced_steps", ())))
+        steps: Any = run.details.get("forced_steps", ())
+        found.update(map(str, steps))
     return found
 
 
 def unforced_runs(runs: Iterable[Trajectory]) -> list[Trajectory]:
     """The runs of the first arm that forced nothing; all runs of an audit without arms."""
-    arms = arms_of_runs(runs).values()
-    return next((each for each in arms if not forced_steps(each)), [])
+    for each in arms_of_runs(runs).values():
+        if not forced_steps(each):
+            return each
+    return []
 
 
 def trajectories_document(
@@ -89,6 +95,11 @@ def _trajectory(row: Mapping[str, Any]) -> Trajectory:
         "descriptor_steps": [each["step"] for each in steps if each["shown"]],
         "run_id": row["run_id"],
     }
+    for each in steps:
+        if each["unresolved"] is not None:
+            details["unresolved_orderables"] = each["unresolved"]
+            listed = cast("list[str]", each["ambiguities"] or [])
+            details["fixture_ambiguities"] = [json.loads(text) for text in listed]
     if row["arm"] is not None:
         details["arm"] = row["arm"]
     return Trajectory(

@@ -254,6 +254,21 @@ NODE_FORCED: Final = _key(
 NODE_DESCRIPTOR_SHOWN: Final = _key(
     "twinspan.node.descriptor.shown", "boolean", "what was asked says whom it is about; at start"
 )
+ORDER_COUNT: Final = _key("twinspan.order.count", "int", "things that an agent ordered")
+ORDER_UNRESOLVED_COUNT: Final = _key(
+    "twinspan.order.unresolved.count", "int", "orders that met no fixture"
+)
+ORDER_AMBIGUOUS_COUNT: Final = _key(
+    "twinspan.order.ambiguous.count", "int", "orders that could have meant several fixtures"
+)
+ORDER_UNRESOLVED: Final = _key(
+    "twinspan.order.unresolved", "string[]", "orders that met no fixture; where texts are recorded"
+)
+ORDER_AMBIGUITIES: Final = _key(
+    "twinspan.order.ambiguities",
+    "string[]",
+    "JSON of each order that could have meant several fixtures; where texts are recorded",
+)
 ANSWER_VIOLATIONS: Final = _key(
     "twinspan.answer.violations", "string[]", "where an answer does not fit its schema, and how"
 )

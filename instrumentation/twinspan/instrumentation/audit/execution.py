@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -264,14 +265,22 @@ def _environment(doing: _Run, step: Step) -> Mapping[str, object]:
     ordered, by = _last_orders(doing.actions)
     span = doing.spans.begin(step.name, kind="function", parents=[by] if by else [])
     found = resolve_orders(ordered, doing.case.fixtures, vocabulary=doing.protocol.vocabulary)
-    fields: dict[str, object] = {
-        "n_orders": len(ordered),
-        "n_unresolved": len(found.unresolved),
-        "n_ambiguous": len(found.ambiguous),
+    told: dict[str, object] = {
+        c.ORDER_COUNT: len(ordered),
+        c.ORDER_UNRESOLVED_COUNT: len(found.unresolved),
+        c.ORDER_AMBIGUOUS_COUNT: len(found.ambiguous),
     }
     if doing.protocol.keep.texts:
-        fields |= found.results
-    doing.spans.end(span, "ok", fields=fields, answer=dict(found.results))
+        told[c.ORDER_UNRESOLVED] = list(found.unresolved)
+        ambiguities = cast("list[object]", found.as_dict()["fixture_ambiguities"])
+        told[c.ORDER_AMBIGUITIES] = [json.dumps(each) for each in ambiguities]
+    doing.spans.end(
+        span,
+        "ok",
+        fields=dict(found.results) if doing.protocol.keep.texts else {},
+        answer=dict(found.results),
+        attributes=told,
+    )
     return dict(found.results)
 
 

@@ -156,7 +156,8 @@ def test_the_clinical_loop_is_exported_with_every_field_of_the_original(tmp_path
     shutil.copytree(EXAMPLES / "clinical_audit", folder)
     text = (folder / "audit.toml").read_text("utf-8").replace("replicates = 6", "replicates = 1")
     (folder / "audit.toml").write_text(text, "utf-8")
-    run("audit", "--config", folder / "audit.toml", "--out", tmp_path / "spans")
+    places = ("--out", tmp_path / "spans", "--report", tmp_path / "report.html")
+    run("audit", "--config", folder / "audit.toml", *places)
     out = tmp_path / "t.json"
     assert run("trajectories", tmp_path / "spans", "--out", out, "--nested").exit_code == 0
     runs = json.loads(out.read_text("utf-8"))["trajectories"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from biased_graph import GENDER, TEXT, Graph, gate
+from biased_graph import GENDER, TEXT, Graph, State, gate
 from click.testing import CliRunner
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from resumable import THREAD, Agent, recorded
 from sample_agents import instrumented
@@ -160,6 +162,50 @@ def test_a_run_that_stops_at_a_breakpoint_is_no_completed_one(tmp_path: Path) ->
     assert table(tmp_path, "SELECT outcome, writers FROM runs") == [("completed", 2)]
     roots = "SELECT run_outcome FROM spans WHERE span_type = 'run' ORDER BY start_time"
     assert table(tmp_path, roots) == [("interrupted",), ("completed",)]
+
+
+def test_a_run_goes_on_on_an_event_loop_too(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"axes": [GENDER], "nodes": ["*"]}
+
+    async def work() -> None:
+        graph = Graph(InMemorySaver()).compiled
+        await graph.ainvoke({"text": TEXT}, THREAD, interrupt_before=["reviewer"])
+        await graph.ainvoke(None, THREAD)
+
+    with instrumented(gate(folder=tmp_path / "spans", **options), **options):
+        asyncio.run(work())
+    assert table(tmp_path, "SELECT outcome, writers FROM runs") == [("completed", 2)]
+    assert [row[0] for row in table(tmp_path, DECIDED)] == [1, 2, 3]
+    assert verdicts(tmp_path) == ["verified"]
+
+
+def test_a_failure_beside_a_probed_node_costs_none_of_its_scores(tmp_path: Path) -> None:
+    """The node's writes are kept for whoever goes on, and so is its measurement."""
+    broken = [True]
+
+    def other(_: Any) -> dict[str, str]:
+        if broken.pop() if broken else False:
+            raise ConnectionError("not yet")
+        return {"b": "approve"}
+
+    graph: Any = StateGraph(State)
+    graph.add_node("analyst", lambda s: {"a": "decline" if "She" in s["text"] else "approve"})
+    graph.add_node("other", other)
+    graph.add_node("reviewer", lambda s: {"verdict": s["a"]})
+    graph.add_edge(START, "analyst")
+    graph.add_edge(START, "other")
+    graph.add_edge(["analyst", "other"], "reviewer")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    options: dict[str, Any] = {"axes": [GENDER], "nodes": ["analyst"]}
+    with instrumented(gate(folder=tmp_path / "spans", **options), **options):
+        with pytest.raises(ConnectionError):
+            compiled.invoke({"text": TEXT}, THREAD)
+        assert compiled.invoke(None, THREAD)["verdict"] == "decline"
+    told = "SELECT superstep, decision, len(probe_sets) FROM decisions ORDER BY start_time"
+    assert table(tmp_path, told)[0] == (1, "halt", 1), "counted once, however often it ran"
+    assert table(tmp_path, "SELECT DISTINCT outcome FROM probe_sets") == [("ok",)]
+    assert table(tmp_path, "SELECT outcome, writers FROM runs") == [("completed", 2)]
+    assert verdicts(tmp_path) == ["verified"]
 
 
 def test_without_a_record_a_run_goes_on_in_the_process_it_began_in(tmp_path: Path) -> None:

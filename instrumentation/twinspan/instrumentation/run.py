@@ -528,25 +528,30 @@ class LiveRun:
                     verdict = await self.engine.collector.repair(boundary, verdict)
         return _enforce(verdict)
 
-    def finish_probes(self, scope: str, superstep: int) -> None:
-        """Wait for the probes of a superstep that was interrupted; for plain code.
+    def finish_probes(self) -> None:
+        """Wait for all probes of a run that stops and may go on; for plain code.
 
-        What its nodes handed on is kept where the run can go on later, and its boundary will be
-        there: their scores must be, too.
+        What its nodes handed on is kept for whoever goes on, and so must be their scores.
         """
-        if self.tracer.resumable:
-            pending = self._take(scope, superstep)
-            wait_for_futures([item for item in pending if isinstance(item, Future)])
-            self._note_failures(pending)
+        pending = self._take_all()
+        wait_for_futures([item for item in pending if isinstance(item, Future)])
+        self._note_failures(pending)
 
-    async def afinish_probes(self, scope: str, superstep: int) -> None:
+    async def afinish_probes(self) -> None:
         """The same on an event loop."""
-        if self.tracer.resumable:
-            pending = self._take(scope, superstep)
-            for item in pending:
-                waitable = asyncio.wrap_future(item) if isinstance(item, Future) else item
-                await asyncio.wait([waitable])
-            self._note_failures(pending)
+        pending = self._take_all()
+        for item in pending:
+            waitable = asyncio.wrap_future(item) if isinstance(item, Future) else item
+            await asyncio.wait([waitable])
+        self._note_failures(pending)
+
+    def _take_all(self) -> list[Pending]:
+        if not self.tracer.resumable:
+            return []
+        with self._lock:
+            found = [item for pending in self._pending.values() for item in pending]
+            self._pending.clear()
+        return found
 
     def _take(self, scope: str, superstep: int) -> list[Pending]:
         with self._lock:

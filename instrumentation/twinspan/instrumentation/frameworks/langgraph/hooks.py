@@ -104,6 +104,9 @@ class _Hooks:
             try:
                 with scope.current():
                     chunks.close()
+                if is_root and _may_go_on(error):
+                    with harmless(self._engine.failures, "finishing probes"):
+                        scope.run.finish_probes()
             finally:
                 _close(scope, is_root, error)
             raise
@@ -131,6 +134,9 @@ class _Hooks:
             try:
                 with scope.current():
                     await chunks.aclose()
+                if is_root and _may_go_on(error):
+                    with harmless(self._engine.failures, "finishing probes"):
+                        await scope.run.afinish_probes()
             finally:
                 _close(scope, is_root, error)
             raise
@@ -173,9 +179,6 @@ class _Hooks:
         except GraphBubbleUp as left:
             superstep.close_after(left)
             raise
-        except Exception:
-            superstep.finish_probes()
-            raise
         finally:
             superstep.settle()
 
@@ -214,9 +217,6 @@ class _Hooks:
                 await superstep.aclose()
         except GraphBubbleUp as left:
             await superstep.aclose_after(left)
-            raise
-        except Exception:
-            await superstep.afinish_probes()
             raise
         finally:
             superstep.settle()
@@ -279,6 +279,11 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any,
 def _conversation(config: Any) -> dict[str, object]:
     thread = names.configurable_of(config).get(names.THREAD_ID)
     return {} if thread is None else {c.GEN_AI_CONVERSATION_ID: str(thread)}
+
+
+def _may_go_on(error: BaseException) -> bool:
+    """Whether a call failed in a way after which a run is taken up as it stands."""
+    return isinstance(error, Exception) and not isinstance(error, BiasHalt)
 
 
 def _run_outcome(scope: GraphScope, error: BaseException | None) -> str:

@@ -256,18 +256,6 @@ class Superstep:
         yield
         self._halted = False
 
-    def finish_probes(self) -> None:
-        """The superstep was interrupted: wait for its probes where the run can go on later."""
-        run = self.scope.run
-        with harmless(run.engine.failures, "finishing probes"):
-            run.finish_probes(self.scope.scope, self._index)
-
-    async def afinish_probes(self) -> None:
-        """The same on an event loop."""
-        run = self.scope.run
-        with harmless(run.engine.failures, "finishing probes"):
-            await run.afinish_probes(self.scope.scope, self._index)
-
     def settle(self) -> None:
         """No task will be tried again."""
         for observer in self._observers:

@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from langgraph_programs import PROGRAMS, Edges, built
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_programs import PROGRAMS, Edges, breakpoint_before, built
 from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
@@ -192,3 +193,33 @@ def test_an_attempt_of_a_subgraph_that_is_tried_again_is_no_failure() -> None:
         ("team", "ok"),
         ("publish", "ok"),
     ]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_replay_from_a_checkpoint_is_a_run_from_there_on(way: str, forked: bool) -> None:
+    """Only what runs again is there, its first node's origin inferred, its result the plain one."""
+
+    def replayed(observe: bool) -> tuple[Any, SpansOnly | None]:
+        graph = breakpoint_before(InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "t"}}
+        graph.invoke({"path": []}, thread)
+        graph.invoke(None, thread)
+        (past,) = [s for s in graph.get_state_history(thread) if s.next == ("act",)][:1]
+        config = past.config
+        if forked:
+            config = graph.update_state(config, {"path": ["edited"]}, as_node="plan")
+        options = {"config": config, "interrupt_before": []}
+        if not observe:
+            return WAYS[way](graph, None, options), None
+        with instrumented() as collector:
+            return WAYS[way](graph, None, options), collector
+
+    plain, _ = replayed(observe=False)
+    result, collector = replayed(observe=True)
+    assert comparable(result) == comparable(plain)
+    assert collector is not None
+    assert [n[c.NODE_ID] for n in collector.spans.of("node")] == ["act", "tell"]
+    assert collector.spans.edges() == {("plan", "act"), ("act", "tell")}
+    kinds = [n[c.NODE_EDGE_KIND] for n in collector.spans.of("node")]
+    assert kinds == ["inferred", "observed"]

@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from recorded_runs import ScoredRun, parts, recording, small_run
+from recorded_runs import ScoredRun, ended_spans, parts, recording, small_run
 from shared_data import shared
 
 from twinspan.analysis.dialects.fairmedagent import INCOMPLETE, NO_TRAJECTORY, default_rules
 from twinspan.analysis.importing import import_spans
 from twinspan.analysis.outcomes import OutcomeRule
 from twinspan.analysis.store import open_store
+from twinspan.collector.otlp_json import span_line
 from twinspan.collector.schema import SPAN_SCHEMA
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.errors import ConfigurationError, RecordError
@@ -219,3 +220,13 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     source = _file(tmp_path / "rep01.json", _entry())
     with pytest.raises(RecordError, match="cannot be written"):
         import_spans(source, source / "out")
+
+
+def test_an_import_tells_how_far_it_is(tmp_path: Path) -> None:
+    """What was read, then what was written; on a terminal a person sees both."""
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(map(span_line, ended_spans(*[{}] * 5))))
+    read: list[int] = []
+    written: list[int] = []
+    import_spans(path, tmp_path / "out", reading=read.append, progress=written.append)
+    assert (sum(read), sum(written)) == (5, 5)

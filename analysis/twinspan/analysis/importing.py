@@ -70,6 +70,7 @@ def import_spans(
     out: str | os.PathLike[str],
     *,
     outcomes: Sequence[OutcomeRule] = (),
+    reading: Callable[[int], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Imported:
     """Write a source's spans into a folder; spans that are there already are left alone.
@@ -78,7 +79,8 @@ def import_spans(
         source: whatever `open_store` opens.
         out: the folder; created if there is none.
         outcomes: rules to record on the runs, in place of those they carry.
-        progress: told of every batch's number of spans.
+        reading: told how many spans were read, batch by batch, where reading takes long.
+        progress: told of every batch's number of spans that were written.
 
     Raises:
         SourceError: if the source cannot be read.
@@ -88,7 +90,7 @@ def import_spans(
     folder = Path(out)
     if folder.resolve() == Path(source).resolve():
         raise ConfigurationError(f"{str(out)!r} is the source itself; name another folder")
-    with open_store(source, megabytes=SMALL_MEGABYTES) as store:
+    with open_store(source, megabytes=SMALL_MEGABYTES, progress=reading) as store:
         known = _know(store, folder)
         writer = _Writer(folder, outcomes, progress or (lambda _: None))
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -38,16 +38,23 @@ class Found:
         parquet: files of rows, converted ones included.
         database: a DuckDB file instead.
         problems: what could not be used.
+        progress: told how many spans were read.
     """
 
     source: str
     parquet: list[Path] = field(default_factory=list[Path])
     database: Path | None = None
     problems: Problems = field(default_factory=Problems)
+    progress: Callable[[int], None] | None = None
 
 
-def find(source: Path, scratch: Path) -> Found:
-    """Look at a source; converts text files into rows below `scratch`.
+def find(source: Path, scratch: Path, progress: Callable[[int], None] | None = None) -> Found:
+    """Look at a source; converts what are no tables into rows below `scratch`.
+
+    Args:
+        source: the place.
+        scratch: a folder for the rows.
+        progress: told how many spans were read, batch by batch.
 
     Raises:
         SourceError: if there is no such place, or it cannot be read.
@@ -55,7 +62,7 @@ def find(source: Path, scratch: Path) -> Found:
     """
     if not source.exists():
         raise SourceError(f"there is nothing at {str(source)!r}; name {KNOWN_FORMS}")
-    found = Found(source=str(source))
+    found = Found(source=str(source), progress=progress)
     if source.is_dir():
         _look_into_folder(source, scratch, found)
     else:
@@ -144,7 +151,7 @@ def _reader_of(path: Path) -> Reader | None:
 def _convert(reader: Reader, paths: Sequence[Path], scratch: Path, found: Found) -> None:
     folder = scratch / reader.form.replace(" ", "-")
     folder.mkdir(exist_ok=True)
-    reader.read(paths, RowSink(folder), found.problems)
+    reader.read(paths, RowSink(folder, found.progress), found.problems)
     found.parquet.extend(sorted(folder.glob(f"*{PARQUET_SUFFIX}")))
     if not found.parquet:
         told = "; ".join(str(problem) for problem in found.problems.listed())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -168,6 +168,7 @@ def open_store(
     *,
     outcomes: Sequence[OutcomeRule] = (),
     megabytes: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Store:
     """Open spans, wherever they are.
 
@@ -176,6 +177,7 @@ def open_store(
             lines or FairMedAgent trajectories, packed or not, or a DuckDB file.
         outcomes: outcome rules in force instead of those recorded with the runs.
         megabytes: most memory that a question takes; half of the machine's, at most 8 GB, if None.
+        progress: told how many spans were read, batch by batch, where they are no table.
 
     Raises:
         SourceError: if there is no such place, or it is damaged or something else.
@@ -185,7 +187,7 @@ def open_store(
     try:
         read = Path(scratch.name) / "read"
         read.mkdir()
-        found = find(Path(source), read)
+        found = find(Path(source), read, progress)
         connection = connect(Path(scratch.name), megabytes or memory_megabytes())
         try:
             _load(connection, found, read)

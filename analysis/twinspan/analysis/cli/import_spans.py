@@ -30,9 +30,11 @@ def import_command(
     """
     outcomes = given_rules(rules_file, rules)
     done: list[Imported] = []
-    with counted_spans("written") as tell:
+    with counted_spans("read", "written") as (read, written):
         for source in sources:
-            done.append(import_spans(source, out, outcomes=outcomes, progress=tell))
+            done.append(
+                import_spans(source, out, outcomes=outcomes, reading=read, progress=written)
+            )
     for imported in done:
         for problem in imported.problems:
             note(str(problem))

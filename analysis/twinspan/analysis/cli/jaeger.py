@@ -26,7 +26,7 @@ def jaeger(spans: str, endpoint: str, run_id: str | None) -> None:
     A cut superstep is marked red, a passed check green; tags that a reader looks for come first,
     and what a link says is repeated as a tag. Sending a run twice shows its spans twice.
     """
-    with open_store(spans) as store, counted_spans("sent") as tell:
+    with open_store(spans) as store, counted_spans("sent") as (tell,):
         tell_problems(store)
         sent = send_spans(store, endpoint, run_id=run_id, progress=tell)
     click.echo(f"sent {sent.spans} spans in {_counted(len(sent.traces))} to {endpoint}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -88,8 +88,9 @@ class RowSink:
         rows: rows that were added.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, progress: Callable[[int], None] | None = None) -> None:
         self.folder = folder
+        self._progress = progress
         self.rows = 0
         self._builder = RowBuilder()
         self._parts = 0
@@ -117,6 +118,8 @@ class RowSink:
             name = f"{PART_PREFIX}read-{self._parts:05d}{PART_SUFFIX}"
             write_part(self.folder / name, self._builder.table(), lasting=False)
             self._parts += 1
+            if self._progress is not None:
+                self._progress(len(self._builder))
             self._builder = RowBuilder()
 
     def _added(self) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import os
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -300,3 +304,57 @@ def test_nothing_of_ours_is_current_after_a_run(
                     return {getattr(value, "name", "") for value in left}
 
             assert "invoke_workflow loan_review" not in _away(work)
+
+
+# --- as OpenTelemetry's own command sets it up ----------------------------------------------------
+
+_AGENT = """
+import collections, json
+from model_programs import PROGRAMS, run
+from opentelemetry import trace
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from twinspan.instrumentation import TwinspanInstrumentor
+
+memory = InMemorySpanExporter()
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(memory))
+run(PROGRAMS["sendsub"], PROGRAMS["sendsub"].build())
+TwinspanInstrumentor().flush()
+spans = memory.get_finished_spans()
+scopes = collections.Counter(span.instrumentation_scope.name for span in spans)
+print(json.dumps([scopes, len({span.context.trace_id for span in spans})]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("disabled", "expected"),
+    [
+        ("", {c.SCOPE, *SCOPES.values()}),
+        ("langchain", {c.SCOPE}),
+        ("twinspan", set(SCOPES.values())),
+    ],
+)
+def test_opentelemetry_instrument_has_all_of_them_side_by_side(
+    disabled: str, expected: set[str], tmp_path: Path
+) -> None:
+    """Each is switched off by its own name; all that are on share one trace."""
+    agent = tmp_path / "agent.py"
+    agent.write_text(_AGENT, encoding="utf-8")
+    exporters = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER")
+    done = subprocess.run(
+        [Path(sys.executable).parent / "opentelemetry-instrument", sys.executable, agent],
+        env={
+            **os.environ,
+            **dict.fromkeys(exporters, "none"),
+            "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": disabled,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    scopes, traces = json.loads(done.stdout)
+    assert set(scopes) == expected
+    assert traces == 1

@@ -187,7 +187,7 @@ def test_a_killed_process_leaves_only_whole_parts(tmp_path: Path) -> None:
     """
     child = _child(program, tmp_path)
     try:
-        assert _until(lambda: len(parts(tmp_path)) >= 3, 30)
+        assert _until(lambda: len(parts(tmp_path)) >= 3, 120)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Iterable
-from typing import Any, cast
+from typing import Any
 
 from autogen_agentchat.base import Response
 from autogen_core import CancellationToken
@@ -37,7 +37,7 @@ class GuardedModel(ObjectProxy):  # type: ignore[type-arg]
 
     def _checked(self, result: Any) -> Any:
         content = getattr(result, "content", None)
-        asked = cast("list[Any]", content) if isinstance(content, list) else []
+        asked = _list(content) if isinstance(content, list) else []
         for call in asked:
             if call.name not in self._self_handoffs:
                 _check(call.name)
@@ -55,6 +55,12 @@ class GuardedExecutor(ObjectProxy):  # type: ignore[type-arg]
         """Execute code."""
         _check("code_executor")
         return await self._self_executor.execute_code_blocks(*args, **kwargs)
+
+
+def _list(value: Any) -> list[Any]:
+    """What is known to be a list, of anything."""
+    found: list[Any] = value
+    return found
 
 
 def _check(tool: str) -> None:
@@ -83,7 +89,7 @@ def _own_context(context: Any) -> Any:
     twin = copy.copy(context)
     for name, value in context.__dict__.items():
         if isinstance(value, list):
-            setattr(twin, name, copy.copy(cast("list[Any]", value)))
+            setattr(twin, name, copy.copy(_list(value)))
     return twin
 
 

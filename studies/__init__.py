@@ -1,0 +1,1 @@
+"""Studies on a real language model, run by command: `python -m studies --help`."""

@@ -16,6 +16,7 @@ from langchain_core.callbacks import BaseCallbackManager
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 from openinference.instrumentation.langchain import LangChainInstrumentor as OpenInference
+from opentelemetry import context as otel_context
 from opentelemetry.context import Context
 from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor as GenAI
 from opentelemetry.instrumentation.langchain import LangchainInstrumentor as Traceloop
@@ -155,6 +156,7 @@ def beside(
     order = [*me, *others] if ours_first else [*others, *me]
     probing = {key: value for key, value in options.items() if key != "folder"}
     given |= {"axes": collector.settings.probe.axes, "nodes": ["*"], **probing}
+    before = otel_context.get_current()
     with _put_back():
         on(order)
         try:
@@ -163,6 +165,8 @@ def beside(
         finally:
             for each in order:
                 each.uninstrument()
+            # Two others at once leave each other's spans current, with and without twinspan.
+            otel_context.attach(before)
 
 
 @contextmanager

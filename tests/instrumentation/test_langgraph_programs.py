@@ -78,6 +78,9 @@ def ran(name: str, way: str) -> Ran:
 def comparable(result: Any) -> str:
     """A result without what differs between any two runs: drawn ids and the time."""
     text = re.sub(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}", "ID", repr(result))
+    # A checkpoint says which run wrote it, so that another process can go on with that run.
+    text = re.sub(r", 'twinspan_run_id': 'ID'|'twinspan_run_id': 'ID'(, )?", "", text)
+    text = text.replace(", 'metadata': {}", "")
     return re.sub(r"'20\d\d-[^']*'|0x[0-9a-f]+", "TIME", text)
 
 

@@ -142,6 +142,16 @@ class TestTheRealModel:
             answer: Any = asked.complete(request).json()
         assert answer["advice"] in advice["enum"]
 
+    def test_scores_candidates_by_the_first_token_of_a_chat(
+        self, client: OpenAICompatibleClient
+    ) -> None:
+        with Blocking(client) as asked:
+            scores = asked.score("Emily asks for a loan. Answer A or B.", ["A", "B"])
+        masses = [math.exp(value) for value in scores.log_probs.values()]
+        assert scores.method == "first_token"
+        assert math.isclose(sum(masses), 1, abs_tol=1e-6)
+        assert 0 < math.exp(scores.log_probs["A"]) < 1
+
     def test_draws_the_same_words_with_the_same_seed(self, client: OpenAICompatibleClient) -> None:
         speaker = Speaker(client)
         case = person("Emily", "woman", "she", "bakery")

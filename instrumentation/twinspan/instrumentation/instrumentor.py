@@ -35,6 +35,8 @@ ON_USE: Final = {
 from another package of that name."""
 
 _awaited: Final[set[str]] = set()
+_hooked: Final[set[str]] = set()
+"""Our modules that have hooked a framework on use."""
 
 
 _OF_OPENTELEMETRY: Final = ("meter_provider", "logger_provider", "auto_instrumentation_version")
@@ -110,14 +112,14 @@ class TwinspanInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             return
         with harmless(engine.failures, f"hooking {package}"):
             importlib.import_module(module).install(engine)
+            _hooked.add(module)
 
     def _uninstrument(self, **kwargs: Any) -> None:
         for package, module in IN_PLACE.items():
             if find_spec(package) is not None:
                 importlib.import_module(module).uninstall()
-        for module, _ in ON_USE.values():
-            if module in sys.modules:
-                sys.modules[module].uninstall()
+        while _hooked:
+            importlib.import_module(_hooked.pop()).uninstall()
         if self.engine is not None:
             self.engine.close()
         type(self).engine = None

@@ -11,7 +11,7 @@ _FRAMEWORKS = {
 }
 
 collect_ignore_glob = [
-    f"twinspan/instrumentation/frameworks/{ours}/*.py"
+    f"instrumentation/twinspan/instrumentation/frameworks/{ours}/*.py"
     for package, ours in _FRAMEWORKS.items()
     if find_spec(package) is None
 ]

@@ -108,7 +108,7 @@ def _child(folder: Path, write_end: int) -> NoReturn:
     _pipe = write_end
     import twinspan.collector.attaching as attaching
 
-    vars(attaching)["Recorder"] = _Talking
+    attaching.__dict__["Recorder"] = _Talking
     seed = 0
     while True:
         run_demo(folder, seed=seed)

@@ -149,7 +149,8 @@ def test_exceptions_that_steer_are_no_failures(tmp_path: Path, raised: str, outc
     assert _answer(written(tmp_path, program), query) == ((outcome, None, "UNSET"),)
 
 
-def _ended(**facts: Any) -> tuple[str, str | None]:
+def _ended(**told: Any) -> tuple[str, str | None]:
+    facts: dict[str, Any] = {"scope_name": "x", **told}
     return outcome_of(
         ForeignSpan(
             trace_id="t",
@@ -159,7 +160,7 @@ def _ended(**facts: Any) -> tuple[str, str | None]:
             start=0,
             end=1,
             status="ERROR",
-            **{"scope_name": "x", **facts},
+            **facts,
         )
     )
 

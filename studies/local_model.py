@@ -95,10 +95,19 @@ def served(
         params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.verbosity = _QUIET
     server = xllamacpp.Server(params)
+    _answer_once(server, embeddings=embeddings)
     try:
         yield f"{server.listening_address}/v1"
     finally:
         del server
+
+
+def _answer_once(server: Any, *, embeddings: bool) -> None:
+    """Wait until the server works: one that is ended before its loop has begun never ends."""
+    if embeddings:
+        server.handle_embeddings({"input": "one", "model": NAME})
+    else:
+        server.handle_completions({"prompt": "one", "max_tokens": 1})
 
 
 def free_port() -> int:

@@ -162,6 +162,14 @@ class TestTheRealModel:
         assert first == again
         assert len(set(first)) > 1
 
+    def test_ends_when_it_was_never_asked(self, tmp_path: Path) -> None:
+        """A study that stops before its first question gives the model back."""
+        found = CliRunner().invoke(
+            main, ["effects", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+        )
+        assert found.exit_code == 1
+        assert "winogender" in found.output
+
     def test_places_like_texts_nearer_than_unlike_ones(self) -> None:
         texts = ["The loan was approved.", "The credit was approved.", "Whales sing at night."]
         with (

@@ -215,7 +215,8 @@ def test_without_a_record_a_run_goes_on_in_the_process_it_began_in(tmp_path: Pat
         assert engine is not None and isinstance(engine.collector, ControlGate)
         agent.begin()
         (kept,) = engine.collector.runs.stopped()
-        assert kept.control.accumulator.state.step == 1
+        # The planner, and the analyst beside the node that waits for a person.
+        assert kept.control.accumulator.state.step == 2
         agent.answer()
         assert kept.control.accumulator.state.step == 3
         assert engine.collector.runs.stopped() == []
@@ -230,7 +231,7 @@ def test_a_changed_configuration_begins_control_anew_and_says_so(tmp_path: Path)
         agent.answer()
     told = table(tmp_path, "SELECT run_resumed FROM spans WHERE span_type = 'run' ORDER BY ALL")
     assert ("reconfigured",) in told
-    assert [row[10] for row in table(tmp_path, DECIDED)] == pytest.approx([20, 100, 100, 100])
+    assert [row[10] for row in table(tmp_path, DECIDED)] == pytest.approx([20, 20, 100, 100, 100])
     assert verdicts(tmp_path) == ["verified"]
 
 

@@ -313,7 +313,7 @@ def conditions(report: Report, world: World, seeds: range) -> None:
             [
                 name,
                 f"{gap:+.2f} ± {gap_error(found):.2f}",
-                "" if options is None else f"{gap_before - gap:+.2f}",
+                "" if options is None else f"{abs(gap_before) - abs(gap):+.2f}",
                 f"{approved(both):.2f}",
                 f"{np.mean([each.calls for each in both]):.0f}",
                 f"{np.median(steps):.1f} ms",

@@ -120,7 +120,7 @@ def test_an_undecided_panel_has_no_confidence() -> None:
 
 
 @pytest.mark.parametrize("doubters", [(0.0, 2), (0.89, 5), (0.99, 3)])
-def test_claims_without_evidence_do_not_outvote_evidence(doubters: tuple[float, int]) -> None:
+def test_e18_claims_without_evidence_do_not_outvote_evidence(doubters: tuple[float, int]) -> None:
     """Neither many who doubt themselves, nor some who are sure."""
     confidence, count = doubters
     many = [Review(stance="stands", confidence=confidence)] * count
@@ -205,7 +205,7 @@ def test_skeptics_see_the_case_blind_to_the_axis() -> None:
     assert all("traded for nine years" in text and " she " not in text.lower() for text in seen)
 
 
-def test_a_dissenting_revision_is_kept_whatever_the_vote() -> None:
+def test_e18_a_dissenting_revision_is_kept_whatever_the_vote() -> None:
     """Two agree with the answer, one revises it: the vote says so, the revision stays."""
     revising = client('{"verdict": "revise", "revision": "{\\"advice\\": \\"approve\\"}"}', "beta")
     panel = SkepticPanel.of([client('{"verdict": "stands"}', "alpha"), revising])

@@ -67,7 +67,7 @@ def test_a_plain_verdict_is_read_in_any_dress(text: str, stance: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "why"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_is_not_plainly_a_verdict_is_never_agreement(text: str, why: str) -> None:
+def test_e17_what_is_not_plainly_a_verdict_is_never_agreement(text: str, why: str) -> None:
     """It abstains, and says why."""
     review = read_review(text)
     assert (review.stance, review.why) == ("abstain", why)
@@ -113,7 +113,7 @@ SOURCE = "She has traded for nine years, and has never missed a payment."
         "",
     ],
 )
-def test_evidence_is_what_stands_in_the_case_and_not_a_keyword(quote: str) -> None:
+def test_e17_evidence_is_what_stands_in_the_case_and_not_a_keyword(quote: str) -> None:
     """A claim, a link and a word as short as any count for nothing."""
     assert found_in([quote], [SOURCE]) == ()
 

@@ -39,9 +39,9 @@ class AuditSummary:
         audit_id: the audit.
         planned: runs of the plan.
         already: runs that were recorded before.
-        completed: runs of this session with an answer to every step.
-        failed: runs of this session with a step that has none.
-        calls: calls of the agent in this session.
+        completed: runs of the session with an answer to every step.
+        failed: runs of the session with a step that has none.
+        calls: calls of the agent in the session.
         failures: why runs failed, and how many for each reason.
     """
 
@@ -166,7 +166,7 @@ class AuditRunner:
             },
         )
 
-    # --- the session's own spans ----------------------------------------------------------------
+    # --- spans of the session itself ----------------------------------------------------------------
 
     def _open(self) -> Span:
         design = self._design()

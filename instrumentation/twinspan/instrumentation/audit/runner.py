@@ -166,7 +166,7 @@ class AuditRunner:
             },
         )
 
-    # --- spans of the session itself ----------------------------------------------------------------
+    # --- spans of the session itself --------------------------------------------------------------
 
     def _open(self) -> Span:
         design = self._design()

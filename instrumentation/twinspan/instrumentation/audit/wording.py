@@ -55,13 +55,38 @@ class Names:
         Raises:
             ConfigurationError: there are no names for them.
         """
+        return rng.choice(self._of(attributes))
+
+    def deal(self, attributes: Mapping[str, Level], seed: str, place: int) -> str:
+        """The name at a place of the shuffled list: none comes again before all have come.
+
+        A name that comes twice within a condition and never in another one would make its runs
+        look more alike than runs of two conditions.
+
+        Args:
+            attributes: of the person.
+            seed: of the order.
+            place: from 0; behind the list's end it is shuffled anew.
+
+        Raises:
+            ConfigurationError: there are no names for them.
+
+        >>> names = Names(by=(), lists={(): ["Kim", "Alex", "Sam"]})
+        >>> sorted(names.deal({}, "7", place) for place in range(3))
+        ['Alex', 'Kim', 'Sam']
+        """
+        listed = self._of(attributes)
+        time, at = divmod(place, len(listed))
+        return Random(f"{seed}/{time}").sample(listed, len(listed))[at]
+
+    def _of(self, attributes: Mapping[str, Level]) -> list[str]:
         levels = tuple(attributes[name] for name in self.by)
         if levels not in self.lists:
             raise ConfigurationError(
                 f"there are no names for {dict(zip(self.by, levels, strict=True))!r}; list some, "
                 "or none for anyone"
             )
-        return rng.choice(list(self.lists[levels]))
+        return list(self.lists[levels])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +144,15 @@ class Wording:
             )
         object.__setattr__(self, "_slots", found)
 
-    def draw(self, condition: Condition, rng: Random) -> Drawn:
+    def draw(
+        self, condition: Condition, rng: Random, *, dealt: tuple[str, int] | None = None
+    ) -> Drawn:
         """What a run of a condition says.
+
+        Args:
+            condition: the condition.
+            rng: draws the phrase, and the name if none is dealt.
+            dealt: seed and place of the name, see :meth:`Names.deal`.
 
         Raises:
             ConfigurationError: the condition's attributes are not those of the templates.
@@ -129,7 +161,10 @@ class Wording:
         values: dict[str, Level] = {
             slot: level for slot, level in condition.attributes.items() if slot in self._slots
         }
-        name = self.names.draw(condition.attributes, rng) if self.names else None
+        name = None
+        if self.names is not None:
+            given = condition.attributes
+            name = self.names.deal(given, *dealt) if dealt else self.names.draw(given, rng)
         if self.names is not None and name is not None:
             values[self.names.slot] = name
         person = Descriptor(template=self.templates[place], values=values)
@@ -151,6 +186,7 @@ class Wording:
             "names": None
             if self.names is None
             else {
+                "drawn": "dealt",
                 "slot": self.names.slot,
                 "by": list(self.names.by),
                 "lists": [

@@ -17,6 +17,7 @@ from twinspan.instrumentation.perturbation.controls import (
     rerender,
     sham,
 )
+from twinspan.instrumentation.perturbation.deck import WordDeck
 from twinspan.instrumentation.perturbation.descriptors import Descriptor, DescriptorTemplate
 from twinspan.instrumentation.perturbation.loading import (
     BUILTIN_AXES,
@@ -48,6 +49,7 @@ __all__ = [
     "Slot",
     "Substitution",
     "SwapKind",
+    "WordDeck",
     "builtin_axis",
     "load_axes",
     "neutral_edit",

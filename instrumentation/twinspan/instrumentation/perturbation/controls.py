@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.perturbation.axis import Axis
 from twinspan.instrumentation.perturbation.casing import capitalised, match_case
+from twinspan.instrumentation.perturbation.deck import WordDeck
 from twinspan.instrumentation.perturbation.matching import Matcher, term_key
 from twinspan.instrumentation.perturbation.reading import (
     Choose,
@@ -77,7 +78,12 @@ def rerender(payload: object) -> Rendering:
 
 
 def sham(
-    payload: object, axis: Axis, rng: Random | None = None, *, words: Sequence[str] | None = None
+    payload: object,
+    axis: Axis,
+    rng: Random | None = None,
+    *,
+    words: Sequence[str] | None = None,
+    deck: WordDeck | None = None,
 ) -> Rendering:
     """The payload with an attribute that means nothing, where the axis has its words.
 
@@ -91,6 +97,7 @@ def sham(
         rng: draws the attribute and, as in every arm, the wording; ``None`` takes the first
             attribute and keeps the wording.
         words: attributes to choose from instead of those that come with the package.
+        deck: deals the wording, as in every arm of a probe.
 
     Returns:
         A rendering of kind ``sham``; ``no_op`` when the payload does not speak of the axis.
@@ -102,11 +109,16 @@ def sham(
     >>> sham("a White man", builtin_axis("race_ethnicity"), words=["eager"]).payload
     'an eager man'
     """
-    return _marked(payload, axis, rng, words or wording().sham, "sham", words)
+    return _marked(payload, axis, rng, words or wording().sham, "sham", words, deck)
 
 
 def rare_token(
-    payload: object, axis: Axis, rng: Random | None = None, *, words: Sequence[str] | None = None
+    payload: object,
+    axis: Axis,
+    rng: Random | None = None,
+    *,
+    words: Sequence[str] | None = None,
+    deck: WordDeck | None = None,
 ) -> Rendering:
     """The payload with an invented word, where the axis has its words.
 
@@ -117,10 +129,16 @@ def rare_token(
     >>> rare_token("She saw an old woman.", builtin_axis("gender"), words=["Velmoric"]).payload
     'She saw an old Velmoric woman.'
     """
-    return _marked(payload, axis, rng, words or wording().rare_token, "rare_token", words)
+    return _marked(payload, axis, rng, words or wording().rare_token, "rare_token", words, deck)
 
 
-def neutral_edit(payload: object, axis: Axis | None = None, rng: Random | None = None) -> Rendering:
+def neutral_edit(
+    payload: object,
+    axis: Axis | None = None,
+    rng: Random | None = None,
+    *,
+    deck: WordDeck | None = None,
+) -> Rendering:
     """The payload rephrased where the axis has no words: what any edit does to the model.
 
     Contractions are written out or drawn together and a few words are exchanged for equals.
@@ -133,6 +151,7 @@ def neutral_edit(payload: object, axis: Axis | None = None, rng: Random | None =
             their own group, as in every arm.
         rng: decides for each place whether it is rephrased, with probability one half, and
             then rephrases at least one; ``None`` rephrases every place.
+        deck: deals the axis's words, as in every arm of a probe.
 
     Returns:
         A rendering of kind ``neutral_edit``; ``no_op`` when no text of the payload has a space.
@@ -143,7 +162,7 @@ def neutral_edit(payload: object, axis: Axis | None = None, rng: Random | None =
     reading = axis.read(payload) if axis else _plain(payload)
     source = reading.source_group() or reading.source_group("proxy_swap")
     return reading.render(
-        _rewording(rng),
+        _rewording(rng, deck),
         kind="neutral_edit",
         source=source,
         target=source,
@@ -157,8 +176,8 @@ def _plain(payload: object) -> Reading:
     return Reading(axis="", groups=(), payload=payload, leaves=leaves, english=False)
 
 
-def _rewording(rng: Random | None) -> Choose:
-    draw = WordDraw(rng)
+def _rewording(rng: Random | None, deck: WordDeck | None) -> Choose:
+    draw = WordDraw(rng, deck)
 
     def choose(leaf: Leaf, hit: Hit) -> str | None:
         term = hit.term
@@ -213,6 +232,7 @@ def _marked(
     table: Sequence[str],
     kind: PerturbationKind,
     given: Sequence[str] | None,
+    deck: WordDeck | None,
 ) -> Rendering:
     if given is not None and (not given or not all(word.strip() for word in given)):
         raise ConfigurationError(f"{kind} was given the words {given!r}; give one or more")
@@ -220,7 +240,11 @@ def _marked(
     word = table[0] if rng is None else rng.choice(list(table))
     source = reading.source_group() or reading.source_group("proxy_swap")
     return reading.render(
-        _marking(reading, word, _rewording(rng)), kind=kind, source=source, target=source, arm=kind
+        _marking(reading, word, _rewording(rng, deck)),
+        kind=kind,
+        source=source,
+        target=source,
+        arm=kind,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.perturbation.agreement import agreeing_article
 from twinspan.instrumentation.perturbation.casing import capitalised, match_case
+from twinspan.instrumentation.perturbation.deck import WordDeck
 from twinspan.instrumentation.perturbation.rendering import (
     Edit,
     PerturbationKind,
@@ -34,14 +35,15 @@ class WordDraw:
     """Decides which word of a group stands for which word of the payload.
 
     One word of the payload gets one word throughout, and two words get two as long as the
-    vocabulary lasts. With a generator the words are drawn uniformly and without replacement;
-    without one, word k stands for word k.
+    vocabulary lasts. With a generator the words are drawn uniformly and without replacement, with
+    a deck besides they are dealt from it; without either, word k stands for word k.
     """
 
-    __slots__ = ("_given", "_rng")
+    __slots__ = ("_deck", "_given", "_rng")
 
-    def __init__(self, rng: Random | None) -> None:
+    def __init__(self, rng: Random | None, deck: WordDeck | None = None) -> None:
         self._rng = rng
+        self._deck = deck
         self._given: dict[tuple[Slot, str], dict[tuple[str, int], int]] = {}
 
     def index(self, hit: Hit, group: str) -> int:
@@ -50,10 +52,13 @@ class WordDraw:
         given = self._given.setdefault((term.slot, group), {})
         key = (term.group, term.rank)
         if key not in given:
-            given[key] = self._pick(len(term.slot.forms[group]), term.rank, set(given.values()))
+            given[key] = self._pick(term.slot, group, term.rank, set(given.values()))
         return given[key]
 
-    def _pick(self, size: int, preferred: int, taken: set[int]) -> int:
+    def _pick(self, slot: Slot, group: str, preferred: int, taken: set[int]) -> int:
+        if self._rng is not None and self._deck is not None:
+            return self._deck.deal(slot, group, taken)
+        size = len(slot.forms[group])
         order = [(preferred + step) % size for step in range(size)]
         left = [index for index in order if index not in taken] or order
         return left[0] if self._rng is None else self._rng.choice(sorted(left))
@@ -94,10 +99,15 @@ class Reading:
         counts = self.counts(kind)
         return max(counts, key=counts.__getitem__) if counts else None
 
-    def reword(self, rng: Random | None = None) -> Rendering:
-        """The payload in words of its own groups; see :meth:`Axis.reword`."""
+    def reword(self, rng: Random | None = None, *, deck: WordDeck | None = None) -> Rendering:
+        """The payload in words of its own groups; see :meth:`Axis.reword`.
+
+        Args:
+            rng: source of the wording.
+            deck: deals the words, for a sample that is to share none with the others.
+        """
         source = self.source_group() or self.source_group("proxy_swap")
-        draw = WordDraw(rng)
+        draw = WordDraw(rng, deck)
         choose = _staying(draw) if rng is not None else _unchanged
         return self.render(
             choose, kind="identity", source=source, target=source, arm=source or "none"
@@ -109,8 +119,9 @@ class Reading:
         *,
         to: str | None = None,
         kind: SwapKind = "attribute_swap",
+        deck: WordDeck | None = None,
     ) -> Rendering:
-        """The payload in another group's words; see :meth:`Axis.swap`."""
+        """The payload in another group's words; see :meth:`Axis.swap` and :meth:`reword`."""
         source = self.source_group(kind)
         target = self._target(source, to)
         exchange: dict[str, str] = {}
@@ -118,7 +129,7 @@ class Reading:
             exchange = {source: target, target: source}
         moves = any(_moves(hit, exchange, kind) for leaf in self.leaves for hit in leaf.hits)
         # Without a move there is no twin: drawing other names would only look like one.
-        choose = _moving(WordDraw(rng), exchange, kind, rng) if moves else _unchanged
+        choose = _moving(WordDraw(rng, deck), exchange, kind, rng) if moves else _unchanged
         arm = f"{source or 'none'}>{target or 'none'}"
         return self.render(
             choose,

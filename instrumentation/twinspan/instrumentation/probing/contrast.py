@@ -10,6 +10,7 @@ from twinspan.instrumentation.perturbation import (
     Axis,
     Reading,
     Rendering,
+    WordDeck,
     neutral_edit,
     rare_token,
     sham,
@@ -52,13 +53,15 @@ class Contrast:
         """Whether the contrast leaves the attribute alone."""
         return self.kind in CONTROLS
 
-    def counterfactual(self, reading: Reading, payload: Any, rng: Random | None) -> Rendering:
+    def counterfactual(
+        self, reading: Reading, payload: Any, rng: Random | None, deck: WordDeck | None = None
+    ) -> Rendering:
         """A sample of the counterfactual arm."""
         if self.kind == "attribute_swap" or self.kind == "proxy_swap":
-            return reading.swap(rng, kind=self.kind)
+            return reading.swap(rng, kind=self.kind, deck=deck)
         if self.kind == "neutral_edit":
-            return neutral_edit(payload, self.axis, rng)
-        return _MAKERS[self.kind](payload, self.axis, rng)
+            return neutral_edit(payload, self.axis, rng, deck=deck)
+        return _MAKERS[self.kind](payload, self.axis, rng, deck=deck)
 
 
 def contrasts_of(axes: tuple[Axis, ...], controls: tuple[Control, ...]) -> tuple[Contrast, ...]:

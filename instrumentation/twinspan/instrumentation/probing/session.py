@@ -56,7 +56,12 @@ class ProbeSession:
         self._setup = setup
         self._options = setup.options
         self._runs = NodeRuns(setup)
-        self._worder = Worder(self._options.axes, payload, random=self._options.wording == "random")
+        self._worder = Worder(
+            self._options.axes,
+            payload,
+            random=self._options.wording == "random",
+            seed=derive_seed(self._options.seed, *setup.labels),
+        )
         self._sets: list[SetResult] = []
         self._calls = 0
         self._joint: JointResult | None = None
@@ -183,12 +188,12 @@ class ProbeSession:
         self, drawing: Sequence[_Set], samples: Sequence[Sample], number: int
     ) -> list[SetResult]:
         by_label = {item.label: item for item in drawing}
+        reference: list[Drawn] = []
+        # In the order of the design, in which arms alternate: words that are dealt meet all alike.
         for sample in samples:
-            if sample.arm == COUNTERFACTUAL:
-                by_label[sample.contrast].own.append(self._worded(by_label, sample))
-        reference = [
-            self._worded(by_label, sample) for sample in samples if sample.arm != COUNTERFACTUAL
-        ]
+            is_own = sample.arm == COUNTERFACTUAL
+            arm = by_label[sample.contrast].own if is_own else reference
+            arm.append(self._worded(by_label, sample))
         first = drawing[0]
         # The first set's spans include the reference's.
         first.own = [*reference, *first.own]

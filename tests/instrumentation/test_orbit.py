@@ -22,6 +22,8 @@ from twinspan.instrumentation.orbit import (
     randomised_p,
     samples_of_pairs,
     square,
+    stake_triangle,
+    stake_triangles,
 )
 from twinspan.instrumentation.splits import plan_splits, upper_triangle
 
@@ -84,18 +86,61 @@ def test_the_mean_over_the_orbit_is_0_for_delta_and_1_for_e(case: tuple[Floats, 
     assert everyone[0] == observed
 
 
+@st.composite
+def alike(draw: st.DrawFn) -> tuple[Floats, int]:
+    """Probe sets of one shape, with distances of any size: enumerated and sampled orbits."""
+    shapes = [(2, 2), (3, 2), (2, 5), (5, 5), (10, 5), (4, 7), (10, 10), (12, 9)]
+    n_reference, n_counterfactual = draw(st.sampled_from(shapes))
+    width = comb(n_reference + n_counterfactual, 2)
+    count, seed = draw(st.integers(1, 4)), draw(st.integers(0, 2**32))
+    triangles = np.random.default_rng(seed).random((count, width))
+    steps = draw(st.sampled_from([1, 3, 7, None]))
+    return triangles if steps is None else np.floor(triangles * (steps + 1)) / steps, n_reference
+
+
+@settings(max_examples=60, deadline=None)
+@given(alike())
+def test_a_probe_set_has_the_same_digits_alone_and_among_others(case: tuple[Floats, int]) -> None:
+    """What is decided live and what is recomputed in batches is one number, not two that agree."""
+    triangles, n_reference = case
+    many = orbit_test_triangles(triangles, n_reference)
+    together = list(stake_triangles(triangles, n_reference))
+    for place, triangle in enumerate(triangles):
+        one = orbit_test(square(triangle), n_reference)
+        for name in ("delta", "C", "Wx", "Wy", "p", "e", "mean", "sd", "ties"):
+            assert getattr(many, name)[place] == getattr(one, name), name
+        assert np.isnan(many.z[place]) if one.z is None else many.z[place] == one.z
+        alone = stake_triangle(triangle, n_reference)
+        assert alone[:4] == together[place][:4] == (one.delta, one.p, one.e, one.sd)
+        assert np.array_equal(alone.e_values, together[place].e_values)
+        assert one.e == orbit_e_values(square(triangle), n_reference)[0]
+
+
 @settings(max_examples=40, deadline=None)
-@given(probe_sets())
-def test_batch_and_single_agree(case: tuple[Floats, int]) -> None:
-    distances, n_reference = case
-    one = orbit_test(distances, n_reference)
-    many = orbit_test_batch(np.stack([distances, np.zeros_like(distances)]), n_reference)
-    values = [many.delta, many.p, many.e, many.sd, many.mean, many.ties]
-    assert [row[0] for row in values] == pytest.approx(
-        [one.delta, one.p, one.e, one.sd, one.mean, one.ties]
+@given(alike())
+def test_what_control_takes_is_the_orbit_in_ascending_order(case: tuple[Floats, int]) -> None:
+    triangles, n_reference = case
+    found = stake_triangle(triangles[0], n_reference)
+    _, everyone = orbit_e_values(square(triangles[0]), n_reference)
+    fold = len(everyone) // len(found.e_values)
+    assert (np.diff(found.e_values) >= 0).all()
+    assert np.sort(everyone)[::fold] == pytest.approx(found.e_values)
+    assert found.e in found.e_values
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (10, 5), (3, 6), (10, 10)])
+def test_sums_do_not_depend_on_the_order_in_which_they_are_taken(shape: tuple[int, int]) -> None:
+    """Samples in another order within their arms: the same pairs, added up otherwise."""
+    total = sum(shape)
+    rng = np.random.default_rng(total)
+    distances = square(rng.random(comb(total, 2)))
+    order = [*rng.permutation(shape[0]), *(shape[0] + rng.permutation(shape[1]))]
+    one, other = (
+        orbit_test(each, shape[0]) for each in (distances, distances[np.ix_(order, order)])
     )
-    assert np.isnan(many.z[0]) if one.z is None else many.z[0] == pytest.approx(one.z)
-    assert (many.p[1], many.e[1]) == (1, 1)
+    assert (one.delta, one.C, one.Wx, one.Wy) == (other.delta, other.C, other.Wx, other.Wy)
+    if one.exact:
+        assert (one.p, one.e, one.mean, one.sd) == (other.p, other.e, other.mean, other.sd)
 
 
 @settings(max_examples=40, deadline=None)
@@ -286,5 +331,5 @@ def test_orbits_weighed_together_or_apart_are_the_same(rows: list[list[int]]) ->
     for index, row in enumerate(statistics):
         alone = weigh_orbit(row.copy(), rank_bets(7))
         batch = [together.p, together.e, together.mean, together.sd, together.ties]
-        assert [column[index] for column in batch] == pytest.approx(alone)
+        assert tuple(column[index] for column in batch) == alone
         assert bets_of_orbit(row, rank_bets(7))[0] == pytest.approx(alone.e)

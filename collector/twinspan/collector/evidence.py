@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twinspan.collector.cells import Cell
+from twinspan.collector.orbits import Orbits
 from twinspan.collector.records import ProbeRecord
-from twinspan.instrumentation.orbit import orbit_e_values, orbit_test, square
+from twinspan.instrumentation.orbit import StakedOrbit
 
 Execution = tuple[str, str]
+Staked = Mapping[str, StakedOrbit]
+"""Orbits by probe set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +46,28 @@ class _Magnitude:
     estimator: str
 
 
-def evidence_of(records: Sequence[ProbeRecord], axes: Sequence[str] = ()) -> Evidence:
+def evidence_of(
+    records: Sequence[ProbeRecord], axes: Sequence[str] = (), orbits: Orbits | None = None
+) -> Evidence:
     """Gather the scores of a superstep; a probe set without one adds nothing.
+
+    The orbits are computed from the distances on the spans: what decides is what is recorded.
 
     Args:
         records: the probe sets.
         axes: every axis that may be probed; a screen counts for each of them.
+        orbits: orbits of probe sets that are known already.
     """
+    orbits = Orbits() if orbits is None else orbits
     scored = tuple(record for record in records if record.delta is not None)
+    staked = {record.set_id: orbits.of(record) for record in scored}
     executions: defaultdict[Execution, list[ProbeRecord]] = defaultdict(list)
     for record in scored:
         executions[record.node, record.task_id].append(record)
     worst: dict[str, _Magnitude] = {}
     for (node, _), found in executions.items():
-        largest = max(map(_magnitude, _by_axis(found)), key=lambda each: each.delta)
+        magnitudes = [_magnitude(rounds, staked) for rounds in _by_axis(found)]
+        largest = max(magnitudes, key=lambda each: each.delta)
         if node not in worst or largest.delta > worst[node].delta:
             worst[node] = largest
     return Evidence(
@@ -64,7 +75,7 @@ def evidence_of(records: Sequence[ProbeRecord], axes: Sequence[str] = ()) -> Evi
         magnitudes={node: each.delta for node, each in worst.items()},
         variances={node: each.variance for node, each in worst.items()},
         estimators={node: each.estimator for node, each in worst.items()},
-        cells=tuple(cell for found in executions.values() for cell in _cells(found, axes)),
+        cells=tuple(cell for found in executions.values() for cell in _cells(found, axes, staked)),
     )
 
 
@@ -77,43 +88,38 @@ def _by_axis(found: Sequence[ProbeRecord]) -> list[list[ProbeRecord]]:
     return list(axes.values()) or [list(found)]
 
 
-def _magnitude(rounds: Sequence[ProbeRecord]) -> _Magnitude:
+def _magnitude(rounds: Sequence[ProbeRecord], staked: Staked) -> _Magnitude:
     """The mean delta of an axis' rounds, by their counterfactual samples."""
     samples = math.fsum(record.n_counterfactual for record in rounds)
     rate = rounds[0].rate
     parts = [(record.n_counterfactual / samples / rate, record) for record in rounds]
     return _Magnitude(
         delta=math.fsum(part * (record.delta or 0.0) for part, record in parts),
-        variance=math.fsum(part**2 * _variance(record) for part, record in parts),
+        variance=math.fsum(part**2 * staked[record.set_id].sd ** 2 for part, record in parts),
         estimator=rounds[0].estimator or "",
     )
 
 
-def _variance(record: ProbeRecord) -> float:
-    return orbit_test(square(record.distances), record.n_reference).sd ** 2
-
-
-def _cells(found: Sequence[ProbeRecord], axes: Sequence[str]) -> list[Cell]:
+def _cells(found: Sequence[ProbeRecord], axes: Sequence[str], staked: Staked) -> list[Cell]:
     """What one execution stakes: on each axis the product of its rounds and of the screen."""
     screens = [record for record in found if record.is_screen]
     probed = dict.fromkeys(record.axis for record in found if not record.is_screen)
     named = list(dict.fromkeys([*probed, *axes])) if screens else list(probed)
     return [
-        _cell(axis, [*screens, *(r for r in found if r.axis == axis and not r.is_screen)])
+        _cell(axis, [*screens, *(r for r in found if r.axis == axis and not r.is_screen)], staked)
         for axis in named
     ]
 
 
-def _cell(axis: str, rounds: Sequence[ProbeRecord]) -> Cell:
-    # The orbit is computed anew from the distances on the span: what decides is what is recorded.
-    bets = [orbit_e_values(square(r.distances), r.n_reference) for r in rounds]
+def _cell(axis: str, rounds: Sequence[ProbeRecord], staked: Staked) -> Cell:
+    bets = [staked[record.set_id] for record in rounds]
     first = rounds[0]
     return Cell(
         node=first.node,
         axis=axis,
         share=first.share,
-        e_value=math.prod(e_value for e_value, _ in bets),
+        e_value=math.prod(each.e for each in bets),
         # How many rounds there are depends on what they found: only a single one may be boosted.
-        orbit=bets[0][1] if len(bets) == 1 and not first.is_screen else None,
+        orbit=bets[0].e_values if len(bets) == 1 and not first.is_screen else None,
         task=first.task_id,
     )

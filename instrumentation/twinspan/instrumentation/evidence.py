@@ -73,32 +73,63 @@ def weigh_orbit(statistics: Floats, bets: Floats) -> Evidence:
     >>> weigh_orbit(np.array([3.0, 1.0, 1.0, 0.0]), rank_bets(4))
     Evidence(p=0.25, e=2.43..., mean=1.25, sd=1.089..., ties=1)
     """
+    return _staked(statistics, bets).evidence
+
+
+def stake_orbit(statistics: Floats, bets: Floats) -> tuple[Evidence, Floats]:
+    """`weigh_orbit`, and the e-values of all labellings in ascending order; their mean is 1.
+
+    >>> found, everyone = stake_orbit(np.array([3.0, 1.0, 1.0, 0.0]), rank_bets(4))
+    >>> everyone.round(2), bool(found.e == everyone[-1])
+    (array([0.37, 0.6 , 0.6 , 2.43]), True)
+    """
+    staked = _staked(statistics, bets)
+    values = staked.rank / staked.ranks + staked.rise / staked.rises
+    values *= len(bets) / 2
+    return staked.evidence, values.repeat(staked.lengths)
+
+
+class _Staked(NamedTuple):
+    """One orbit, and what is bet on each run of tied labellings, in ascending order."""
+
+    evidence: Evidence
+    lengths: Counts
+    rank: Floats
+    ranks: float
+    rise: Floats
+    rises: float
+
+
+def _staked(statistics: Floats, bets: Floats) -> _Staked:
+    # Sums as a batch takes them, so that digits are the same: BLAS would add in another order.
     size = statistics.shape[0]
     observed = statistics.item(0)
     statistics.sort()
-    mean = float(statistics.sum()) / size
+    mean = float(np.add.reduce(statistics)) / size
     spread = statistics.item(-1) - statistics.item(0)
-    variance = float(statistics.dot(statistics)) / size - mean * mean
-    sd = 0.0 if spread <= TIE else sqrt(max(variance, 0.0))
     edges = _edges(statistics, size)
     starts = edges[:-1]
     lengths = edges[1:] - starts
     values = statistics.take(starts)
-    mine = int(values.searchsorted(observed, "right")) - 1
+    square = np.add.reduceat(values * values * lengths, _FIRST).item() / size
+    sd = 0.0 if spread <= TIE else sqrt(max(square - mean * mean, 0.0))
     scale = 1 / sd if sd else 0.0
     rank, rise = bets.take(starts), np.exp((values - mean) * scale)
-    share = rank.item(mine) / rank.dot(lengths) + rise.item(mine) / rise.dot(lengths)
-    return Evidence(
-        (size - starts.item(mine)) / size,
-        float(size / 2 * share),
-        mean,
-        sd,
-        lengths.item(mine),
+    ranks = np.add.reduceat(rank * lengths, _FIRST).item()
+    rises = np.add.reduceat(rise * lengths, _FIRST).item()
+    mine = int(values.searchsorted(observed, "right")) - 1
+    share = rank.item(mine) / ranks + rise.item(mine) / rises
+    found = Evidence(
+        (size - starts.item(mine)) / size, size / 2 * share, mean, sd, lengths.item(mine)
     )
+    return _Staked(found, lengths, rank, ranks, rise, rises)
+
+
+_FIRST: Final[Counts] = np.zeros(1, dtype=np.intp)
 
 
 def weigh_orbits(statistics: Floats, bets: Floats) -> EvidenceBatch:
-    """Rank B orbits at once; the same numbers as `weigh_orbit` row by row.
+    """Rank B orbits at once; to the last digit what `weigh_orbit` makes of each row.
 
     Args:
         statistics: B x labellings, column 0 the observed one; sorted in place, C-contiguous.
@@ -107,31 +138,90 @@ def weigh_orbits(statistics: Floats, bets: Floats) -> EvidenceBatch:
     >>> weigh_orbits(np.array([[3.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]), rank_bets(4)).p
     array([0.25, 1.  ])
     """
+    return _staked_rows(statistics, bets).evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrbitBets:
+    """What B orbits pay, each tied e-value once: most are never looked at one by one.
+
+    Attributes:
+        highest: the largest e-value of each orbit, length B.
+    """
+
+    highest: Floats
+    _values: Floats
+    _lengths: Counts
+    _ends: Counts
+
+    def of(self, row: int) -> Floats:
+        """The e-values of all labellings of one orbit in ascending order; their mean is 1."""
+        own = slice(self._ends.item(row - 1) if row else 0, self._ends.item(row))
+        return self._values[own].repeat(self._lengths[own])
+
+
+def stake_orbits(statistics: Floats, bets: Floats) -> tuple[EvidenceBatch, OrbitBets]:
+    """`stake_orbit` of B orbits at once; the e-values of one orbit when they are asked for.
+
+    >>> found, paid = stake_orbits(np.array([[3.0, 1.0, 1.0, 0.0]]), rank_bets(4))
+    >>> paid.of(0).round(2), paid.highest.round(2), found.e.round(2)
+    (array([0.37, 0.6 , 0.6 , 2.43]), array([2.43]), array([2.43]))
+    """
+    staked = _staked_rows(statistics, bets)
+    values = staked.rank / staked.ranks.repeat(staked.runs)
+    values += staked.rise / staked.rises.repeat(staked.runs)
+    values *= len(bets) / 2
+    ends: Counts = np.cumsum(staked.runs)
+    paid = OrbitBets(
+        highest=values.take(ends - 1), _values=values, _lengths=staked.lengths, _ends=ends
+    )
+    return staked.evidence, paid
+
+
+class _StakedRows(NamedTuple):
+    """B orbits, and what is bet on the runs of all of them, one orbit after the other."""
+
+    evidence: EvidenceBatch
+    lengths: Counts
+    runs: Counts
+    rank: Floats
+    ranks: Floats
+    rise: Floats
+    rises: Floats
+
+
+def _staked_rows(statistics: Floats, bets: Floats) -> _StakedRows:
     rows, size = len(statistics), len(bets)
     observed = statistics[:, 0].copy()
     statistics.sort(axis=1)
-    mean = statistics.sum(axis=1) / size
-    sd = _deviations(statistics, mean)
+    mean = np.add.reduce(statistics, axis=1) / size
     edges = _edges(statistics.ravel(), size)
     starts = edges[:-1]
     lengths = edges[1:] - starts
-    numbers = np.arange(rows, dtype=np.intp)
-    first = edges.searchsorted(numbers * size)
-    orbit = numbers.repeat(np.diff(first, append=len(starts)))
-    position = starts - orbit * size
+    begins = np.arange(rows, dtype=np.intp) * size
+    first: Counts = starts.searchsorted(begins)
+    runs: Counts = np.diff(first, append=len(starts))
     values = statistics.ravel().take(starts)
-    reached = (values <= observed.take(orbit)).view(np.int8)
-    mine = first + np.add.reduceat(reached, first, dtype=np.intp) - 1
+    square = np.add.reduceat(values * values * lengths, first) / size
+    sd = np.sqrt(np.maximum(square - mean * mean, 0.0))
+    sd[statistics[:, -1] - statistics[:, 0] <= TIE] = 0.0
     scale = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
-    rank, rise = bets.take(position), np.exp((values - mean.take(orbit)) * scale.take(orbit))
-    share = _share(rank, lengths, first, mine) + _share(rise, lengths, first, mine)
-    return EvidenceBatch(
+    position = starts - begins.repeat(runs)
+    rank: Floats = bets.take(position)
+    rise = np.exp((values - mean.repeat(runs)) * scale.repeat(runs))
+    ranks = np.add.reduceat(rank * lengths, first)
+    rises = np.add.reduceat(rise * lengths, first)
+    reached = (values <= observed.repeat(runs)).view(np.int8)
+    mine: Counts = first + np.add.reduceat(reached, first, dtype=np.intp) - 1
+    share = rank.take(mine) / ranks + rise.take(mine) / rises
+    found = EvidenceBatch(
         p=(size - position.take(mine)) / size,
         e=size / 2 * share,
         mean=mean,
         sd=sd,
         ties=lengths.take(mine),
     )
+    return _StakedRows(found, lengths, runs, rank, ranks, rise, rises)
 
 
 def bets_of_orbit(statistics: Floats, bets: Floats) -> Floats:
@@ -140,18 +230,9 @@ def bets_of_orbit(statistics: Floats, bets: Floats) -> Floats:
     >>> bets_of_orbit(np.array([3.0, 1.0, 1.0, 0.0]), rank_bets(4)).round(2)
     array([2.43, 0.6 , 0.6 , 0.37])
     """
-    size = len(statistics)
     order = np.argsort(statistics, kind="stable")
-    ascending = statistics[order]
-    mean = ascending.sum(keepdims=True) / size
-    sd = float(_deviations(ascending[np.newaxis], mean)[0])
-    edges = _edges(ascending, size)
-    starts, lengths = edges[:-1], np.diff(edges)
-    rank = bets.take(starts)
-    rise = np.exp((ascending.take(starts) - mean) * (1 / sd if sd else 0.0))
-    values = size / 2 * (rank / rank.dot(lengths) + rise / rise.dot(lengths))
-    spread = np.empty(size)
-    spread[order] = np.repeat(values, lengths)
+    spread = np.empty(len(statistics))
+    spread[order] = stake_orbit(statistics.copy(), bets)[1]
     return spread
 
 
@@ -184,15 +265,3 @@ def _edges(ascending: Floats, size: int) -> Counts:
     np.greater(ascending[1:] - ascending[:-1], TIE, out=fresh[1:-1])
     fresh[::size] = True
     return fresh.nonzero()[0]
-
-
-def _deviations(ascending: Floats, mean: Floats) -> Floats:
-    square = np.vecdot(ascending, ascending) / ascending.shape[1]
-    sd: Floats = np.sqrt(np.maximum(square - mean * mean, 0.0))
-    sd[ascending[:, -1] - ascending[:, 0] <= TIE] = 0.0
-    return sd
-
-
-def _share(bet: Floats, lengths: Counts, first: Counts, mine: Counts) -> Floats:
-    """The observed labelling's part of all that is staked on its orbit."""
-    return bet.take(mine) / np.add.reduceat(bet * lengths, first)

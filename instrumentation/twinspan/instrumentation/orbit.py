@@ -23,7 +23,10 @@ from twinspan.instrumentation.errors import EstimatorError, NonFiniteSample
 from twinspan.instrumentation.evidence import (
     Evidence,
     EvidenceBatch,
+    OrbitBets,
     bets_of_orbit,
+    stake_orbit,
+    stake_orbits,
     weigh_orbit,
     weigh_orbits,
 )
@@ -131,14 +134,8 @@ def orbit_test(
     # Comparisons with NaN are false: one bad distance must not read as a clean verdict.
     if not triangle.dot(triangle) < inf:
         raise NonFiniteSample("pooled", index=_first_bad_sample(distances))
-    if plan.weights is None:
-        means, rows = plan.parts(triangle[np.newaxis])
-        return _result(plan, means[0].tolist(), weigh_orbit(rows[0], plan.bets))
-    both = plan.weights.dot(triangle)
-    across, within, other = both[:3].tolist()
-    pairs = plan.pair_counts
-    parts = [across / pairs[0], within / pairs[1], other / pairs[2]]
-    return _result(plan, parts, weigh_orbit(both[3:], plan.bets))
+    means, statistics = plan.part(triangle)
+    return _result(plan, means, weigh_orbit(statistics, plan.bets))
 
 
 def orbit_test_batch(
@@ -202,6 +199,108 @@ def orbit_test_triangles(
     return _batch(plan, means, [found for _, found in chunks])
 
 
+class StakedOrbit(NamedTuple):
+    """What control takes from one probe set, to the last digit the same alone and in a batch.
+
+    Attributes:
+        delta: excess disagreement.
+        p: share of labellings with a delta at least as large, in (0, 1].
+        e: e-value of the observed labelling.
+        sd: population standard deviation of delta over the orbit.
+        e_values: e-values of the whole orbit in ascending order, mean 1; of labellings that
+            mirror each other, which pay alike, one each.
+    """
+
+    delta: float
+    p: float
+    e: float
+    sd: float
+    e_values: Floats
+
+
+def stake_triangle(triangle: Iterable[float], n_reference: int) -> StakedOrbit:
+    """All that control takes from one probe set, its orbit enumerated once.
+
+    Args:
+        triangle: N(N-1)/2 distances, a row-major upper triangle as a recorded score keeps it.
+        n_reference: how many of the N samples are reference.
+
+    Raises:
+        EstimatorError: the length is not the number of pairs of any number of samples.
+        InsufficientSamples: an arm has fewer than two samples.
+        NonFiniteSample: a distance is NaN or infinite.
+
+    >>> found = stake_triangle([0.0, 1.0, 1.0, 1.0, 1.0, 0.0], 2)
+    >>> found.delta, round(found.p, 4), float(found.e_values.mean())
+    (1.0, 0.3333, 1.0)
+    """
+    values = np.fromiter(triangle, dtype=np.float64)
+    total = samples_of_pairs(len(values))
+    plan = plan_splits(n_reference, total - n_reference)
+    require_finite(values[np.newaxis])
+    (across, within, other), statistics = plan.part(values)
+    found, everyone = stake_orbit(statistics, plan.bets)
+    return StakedOrbit(across - (within + other) / 2, found.p, found.e, found.sd, everyone)
+
+
+def stake_triangles(triangles: Floats, n_reference: int) -> Iterator[StakedOrbit]:
+    """`stake_triangle` of B probe sets of one shape, batch by batch.
+
+    Args:
+        triangles: B x N(N-1)/2 distances.
+        n_reference: reference samples in each.
+
+    Raises:
+        EstimatorError, InsufficientSamples, NonFiniteSample: as in `orbit_test_triangles`.
+
+    >>> [found.p for found in stake_triangles(np.zeros((2, 15)), 3)]
+    [1.0, 1.0]
+    """
+    for chunk in staked_chunks(triangles, n_reference):
+        columns = (chunk.delta.tolist(), chunk.p.tolist(), chunk.e.tolist(), chunk.sd.tolist())
+        everyone = map(chunk.bets.of, range(len(chunk.delta)))
+        yield from map(StakedOrbit, *columns, everyone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StakedChunk:
+    """The fields of `StakedOrbit` for some probe sets of one shape.
+
+    Attributes:
+        delta, p, e, sd: one number a probe set.
+        bets: e-values of their orbits.
+    """
+
+    delta: Floats
+    p: Floats
+    e: Floats
+    sd: Floats
+    bets: OrbitBets
+
+
+def staked_chunks(triangles: Floats, n_reference: int) -> Iterator[StakedChunk]:
+    """`stake_triangles` as arrays, in chunks that fit a processor's cache.
+
+    Args:
+        triangles: B x N(N-1)/2 distances.
+        n_reference: reference samples in each.
+
+    Raises:
+        EstimatorError, InsufficientSamples, NonFiniteSample: as in `orbit_test_triangles`.
+
+    >>> [chunk.delta.tolist() for chunk in staked_chunks(np.zeros((2, 15)), 3)]
+    [[0.0, 0.0]]
+    """
+    total = samples_of_pairs(triangles.shape[1])
+    plan = plan_splits(n_reference, total - n_reference)
+    require_finite(triangles)
+    for chunk in _chunked(triangles, len(plan.labels)):
+        means, statistics = plan.parts(chunk)
+        found, bets = stake_orbits(statistics, plan.bets)
+        delta = means[:, 0] - (means[:, 1] + means[:, 2]) / 2
+        yield StakedChunk(delta=delta, p=found.p, e=found.e, sd=found.sd, bets=bets)
+
+
 def orbit_e_values(
     distances: Floats,
     n_reference: int,
@@ -229,10 +328,9 @@ def orbit_e_values(
     """
     total = distances.shape[0]
     plan = plan_splits(n_reference, total - n_reference, blocks=blocks, seed=seed)
-    triangle = distances.take(plan.pairs)[np.newaxis]
-    require_finite(triangle)
-    _, rows = plan.parts(triangle)
-    values = bets_of_orbit(rows[0], plan.bets)
+    triangle = distances.take(plan.pairs)
+    require_finite(triangle[np.newaxis])
+    values = bets_of_orbit(plan.part(triangle)[1], plan.bets)
     return float(values[0]), np.repeat(values, plan.fold)
 
 
@@ -305,7 +403,7 @@ def _chunked(triangles: Floats, labellings: int) -> Iterator[Floats]:
 
 def _weigh_chunk(plan: SplitPlan, triangles: Floats) -> tuple[Floats, EvidenceBatch]:
     means, rows = plan.parts(triangles)
-    return means, weigh_orbits(np.ascontiguousarray(rows), plan.bets)
+    return means, weigh_orbits(rows, plan.bets)
 
 
 def _first_bad_sample(distances: Floats) -> int:

@@ -4,6 +4,11 @@ A probe set pools N samples and asks how the statistic would look had the labels
 otherwise. The labellings depend on the shape of the probe set only, so they are made once per
 shape and kept: after that, the statistic of all labellings is one product of a matrix and the
 vector of pairwise distances.
+
+Sums are exact. Distances are rounded to a grid of about 1e-12 and weighed by whole numbers, so
+that every sum is a multiple of the grid that a double holds without rounding. In whatever order
+they are added, alone or in a batch, by whatever library on however many threads, the digits are
+the same.
 """
 
 from __future__ import annotations
@@ -14,16 +19,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, product
 from math import comb, prod
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinspan.instrumentation.errors import EstimatorError, InsufficientSamples
 from twinspan.instrumentation.evidence import rank_bets
+from twinspan.instrumentation.label_sums import (
+    LabelSums,
+    PairShares,
+    enumerated_sums,
+    labelled_sums,
+)
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Numbers = TypeVar("Numbers", Floats, Singles)
 Array = TypeVar("Array", bound=NDArray[Any])
 
 EXACT_LIMIT: Final = 20_000
@@ -38,8 +51,20 @@ DEFAULT_SEED: Final = 20_260_731
 _PAIR_FORM_LIMIT: Final = 1 << 21
 """Entries (16 MiB) up to which a plan keeps one weight per labelling and pair."""
 
+_QUARTERS: Final = 4.0
+"""Distances of labels, letters and most actions are multiples of a quarter."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_LARGEST_SINGLE: Final = float(1 << 24)
+"""Whole numbers up to which single precision is exact."""
+
+_PRODUCT_OF_ONE_THREAD: Final = 1 << 18
+"""Multiplications up to which OpenBLAS leaves a product of matrices to one thread."""
+
+_SMALL_PRODUCT: Final = 1 << 13
+"""Entries up to which one product is the fastest way to the sums of one probe set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitPlan:
     """The labellings of one shape of probe set, the observed one first.
 
@@ -47,9 +72,11 @@ class SplitPlan:
         n_reference: samples in the reference arm, pooled first.
         n_counterfactual: samples in the counterfactual arm, pooled last.
         labels: one row per kept labelling, True where a sample is labelled reference.
-        weights: one row per kept labelling and one column per pair, preceded by three rows that
-            add up the pairs across, within the reference and within the counterfactual arm;
-            None when that matrix would be large.
+        weights: one row per kept labelling and one column per pair, whole numbers that give delta
+            times the denominator, preceded by three rows that add up the pairs across, within the
+            reference and within the counterfactual arm; None when that matrix would be large.
+        denominator: what the whole numbers stand over.
+        grid: what distances are rounded to a multiple of, a power of 2; 0 where they are not.
         pair_counts: pairs across, within the reference and within the counterfactual arm.
         size: labellings in the orbit, counting those that ``fold`` left out.
         fold: labellings that each kept row stands for; 2 when swapping the arms' names leaves
@@ -64,6 +91,8 @@ class SplitPlan:
     n_counterfactual: int
     labels: Bools
     weights: Floats | None
+    denominator: int
+    grid: float
     pair_counts: tuple[int, int, int]
     size: int
     fold: int
@@ -83,9 +112,46 @@ class SplitPlan:
             B x rows array of delta for each labelling, the observed one first.
         """
         if self.weights is not None:
-            both = triangles @ self.weights.T
-            return both[:, :3] / self.pair_counts, both[:, 3:]
+            both = self._sums(triangles, self.weights)
+            return both[:, :3] / self.pair_counts, both[:, 3:] / self.denominator
         return _parts_by_label(self, triangles)
+
+    def _sums(self, triangles: Floats, weights: Floats) -> Floats:
+        """Sums by labelling; in single precision where that is as exact, and twice as fast."""
+        quarters = triangles * _QUARTERS
+        if np.array_equal(np.rint(quarters), quarters) and quarters.max(initial=0.0) <= _QUARTERS:
+            single = _single_precision(self)
+            if single is not None:
+                return _product(quarters.astype(np.float32), single).astype(np.float64) / _QUARTERS
+        return _product(self.rounded(triangles), weights)
+
+    def part(self, triangle: Floats) -> tuple[list[float], Floats]:
+        """`parts` of one probe set, to the last digit; only the first labelling has its place.
+
+        Args:
+            triangle: N(N-1)/2 pairwise distances.
+        """
+        if self.weights is None:
+            means, rows = _parts_by_label(self, triangle[np.newaxis])
+            return means[0].tolist(), rows[0]
+        triangle = self.rounded(triangle)
+        if self.weights.size <= _SMALL_PRODUCT:
+            both = self.weights.dot(triangle)
+            sums, deltas = both[:3].tolist(), both[3:] / self.denominator
+        else:
+            # A product with all weights would be bound by reading them.
+            sums = self.weights[:3].dot(triangle).tolist()
+            deltas = _sums_of(self).of(triangle) / self.denominator
+        return [value / count for value, count in zip(sums, self.pair_counts, strict=True)], deltas
+
+    def rounded(self, distances: Floats) -> Floats:
+        """Distances as multiples of the grid."""
+        if not self.grid:
+            return distances
+        rounded = distances / self.grid
+        np.rint(rounded, out=rounded)
+        rounded *= self.grid
+        return rounded
 
 
 def plan_splits(
@@ -152,11 +218,15 @@ def _build(
         labels, fold = _drawn(n_reference, n_counterfactual, strata, seed), 1
     rows = len(labels)
     mirrored = exact and _mirrors(n_reference, n_counterfactual, strata)
+    shares = PairShares.of(n_reference, n_counterfactual)
+    weights = _pair_weights(labels, shares)
     return SplitPlan(
         n_reference=n_reference,
         n_counterfactual=n_counterfactual,
         labels=_frozen(labels),
-        weights=_pair_weights(labels, n_reference, n_counterfactual),
+        weights=weights,
+        denominator=shares.denominator,
+        grid=0.0 if weights is None else shares.grid,
         pair_counts=_pair_counts(n_reference, n_counterfactual),
         size=rows * fold,
         fold=fold,
@@ -239,18 +309,57 @@ def _drawn(
     return labels
 
 
-def _pair_weights(labels: Bools, n_reference: int, n_counterfactual: int) -> Floats | None:
-    total = n_reference + n_counterfactual
+def _pair_weights(labels: Bools, shares: PairShares) -> Floats | None:
+    total = labels.shape[1]
     if len(labels) * comb(total, 2) > _PAIR_FORM_LIMIT:
         return None
-    across, inside, other = _pair_counts(n_reference, n_counterfactual)
     first, second = np.triu_indices(total, 1)
     left, right = labels[:, first], labels[:, second]
     apart, together = left != right, left & right
-    delta = np.where(apart, 1 / across, np.where(together, -0.5 / inside, -0.5 / other))
+    delta = np.where(apart, shares.across, np.where(together, -shares.inside, -shares.other))
     # Sums and not means: with distances of 0 and 1 they stay whole numbers, without rounding.
     sums = np.stack([apart[0], together[0], ~(apart[0] | together[0])])
-    return _frozen(np.concatenate([sums.astype(np.float64), delta]))
+    return _frozen(np.concatenate([sums.astype(np.float64), delta.astype(np.float64)]))
+
+
+@lru_cache(maxsize=24)
+def _sums_by_shape(n_reference: int, n_counterfactual: int) -> LabelSums:
+    return enumerated_sums(n_reference, n_counterfactual)
+
+
+@lru_cache(maxsize=8)
+def _sums_by_labels(plan: SplitPlan) -> LabelSums:
+    return labelled_sums(plan.labels)
+
+
+def _sums_of(plan: SplitPlan) -> LabelSums:
+    """How one probe set's sums over all labellings are added up; made when first needed."""
+    total = plan.n_reference + plan.n_counterfactual
+    if plan.exact and plan.size == comb(total, plan.n_reference):
+        return _sums_by_shape(plan.n_reference, plan.n_counterfactual)
+    return _sums_by_labels(plan)
+
+
+@lru_cache(maxsize=24)
+def _single_precision(plan: SplitPlan) -> Singles | None:
+    """The weights of a plan whose sums of quarters are whole numbers that a single holds."""
+    if plan.weights is None or np.abs(plan.weights).sum(axis=1).max() * _QUARTERS > _LARGEST_SINGLE:
+        return None
+    return _frozen(plan.weights.astype(np.float32))
+
+
+def _product(triangles: Numbers, weights: Numbers) -> Numbers:
+    """``triangles @ weights.T`` in pieces too small to be handed to several threads.
+
+    On a machine at work, threads that wait for each other cost many times what they save.
+    """
+    rows, pairs = triangles.shape
+    product = np.empty((rows, len(weights)), dtype=weights.dtype)
+    step = max(1, _PRODUCT_OF_ONE_THREAD // (max(rows, 1) * pairs))
+    for start in range(0, len(weights), step):
+        piece = weights[start : start + step]
+        np.matmul(triangles, piece.T, out=product[:, start : start + step])
+    return cast("Numbers", product)
 
 
 def _pair_counts(n_reference: int, n_counterfactual: int) -> tuple[int, int, int]:

@@ -8,15 +8,13 @@ was static, conditional, a `Command` or a `Send`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.run import Parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a task's payload comes from.
 
     Attributes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
@@ -17,7 +16,9 @@ from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
+from twinspan.instrumentation.frameworks.langgraph.events import held_events
 from twinspan.instrumentation.frameworks.langgraph.models import note_call
+from twinspan.instrumentation.frameworks.langgraph.queues import keep_chunks, keep_no_chunks
 from twinspan.instrumentation.frameworks.langgraph.scope import (
     GraphScope,
     current_holder,
@@ -37,6 +38,7 @@ from twinspan.instrumentation.safety import harmless
 _HOOKED = (
     (Pregel, "stream"),
     (Pregel, "astream"),
+    (Pregel, "astream_events"),
     (PregelRunner, "tick"),
     (PregelRunner, "atick"),
     (BaseTool, "run"),
@@ -142,6 +144,14 @@ class _Hooks:
             raise
         else:
             _close(scope, is_root, None)
+
+    def astream_events(self, wrapped: Any, graph: Any, args: Any, kwargs: Any) -> Any:
+        """What nodes, models and tools tell of a root graph, held back where that is asked for."""
+        is_inner = is_unobserved() or current_place() is not None
+        if not self._engine.holds_stream or is_inner or kwargs.get("version") == "v3":
+            # The third version is made of the graph's stream, whose chunks wait anyway.
+            return wrapped(*args, **kwargs)
+        return held_events(wrapped, *_arguments(args, kwargs))
 
     # --- supersteps --------------------------------------------------------------------------
 
@@ -254,18 +264,27 @@ async def _anext(scope: GraphScope, chunks: AsyncIterator[Any]) -> Any:
         return await anext(chunks, _END)
 
 
-@contextmanager
-def _scheduling(runner: Any, name: str, observed: Callable[[Any], Any]) -> Generator[None]:
-    """Have a runner's scheduler of error handlers observed for one superstep."""
-    schedule = getattr(runner, name, None)
-    if schedule is None:
-        yield
-        return
-    setattr(runner, name, observed(schedule))
-    try:
-        yield
-    finally:
-        setattr(runner, name, schedule)
+class _scheduling:
+    """Have a runner's scheduler of error handlers observed for one superstep.
+
+    A class, since every superstep passes it: a generator would cost three times as much.
+    """
+
+    __slots__ = ("_name", "_observed", "_runner", "_schedule")
+
+    def __init__(self, runner: Any, name: str, observed: Callable[[Any], Any]) -> None:
+        self._runner = runner
+        self._name = name
+        self._observed = observed
+        self._schedule = getattr(runner, name, None)
+
+    def __enter__(self) -> None:
+        if self._schedule is not None:
+            setattr(self._runner, self._name, self._observed(self._schedule))
+
+    def __exit__(self, *_: object) -> None:
+        if self._schedule is not None:
+            setattr(self._runner, self._name, self._schedule)
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -309,6 +328,7 @@ def install(engine: Engine) -> None:
     wrappers = (
         hooks.stream,
         hooks.astream,
+        hooks.astream_events,
         hooks.tick,
         hooks.atick,
         hooks.tool,
@@ -319,6 +339,7 @@ def install(engine: Engine) -> None:
     tell_place(place_of_holder)
     for (owner, name), wrapper in zip(_HOOKED, wrappers, strict=True):
         hook(owner, name, wrapper)
+    keep_chunks()
 
 
 def uninstall() -> None:
@@ -326,3 +347,4 @@ def uninstall() -> None:
     forget_place(place_of_holder)
     for owner, name in _HOOKED:
         unhook(owner, name)
+    keep_no_chunks()

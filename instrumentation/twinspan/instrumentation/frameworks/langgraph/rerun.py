@@ -51,7 +51,9 @@ def human_answers(config: Any) -> tuple[Any, ...]:
 
     Read it before the task runs: its own node takes the answers out.
     """
-    scratchpad = names.configurable_of(config).get(names.SCRATCHPAD)
+    given: dict[str, Any] = config or {}
+    inner: dict[str, Any] = given.get(names.CONFIGURABLE) or {}
+    scratchpad = inner.get(names.SCRATCHPAD)
     if scratchpad is None:
         return ()
     newest = scratchpad.get_null_resume(False)
@@ -156,3 +158,10 @@ async def arerun(
     with _told(scratch):
         await proc.ainvoke(payload, rerun_config(config, scratch, in_loop=True, answers=answers))
     return answer_of(scratch, static_targets(proc))
+
+
+async def rerun_in_thread(
+    proc: Any, config: dict[str, Any], payload: Any, answers: tuple[Any, ...] = ()
+) -> Any:
+    """Plain code for those who await it."""
+    return await asyncio.to_thread(rerun, proc, config, payload, answers)

@@ -12,6 +12,7 @@ from typing import Any
 from opentelemetry.sdk.trace import Span
 
 from twinspan.instrumentation.frameworks.langgraph import names
+from twinspan.instrumentation.frameworks.langgraph.chunks import ChunksOfTask
 from twinspan.instrumentation.frameworks.langgraph.edges import EdgeTracker
 from twinspan.instrumentation.frameworks.place import Place, flow_of
 from twinspan.instrumentation.probing.model_call import ModelCall
@@ -40,7 +41,7 @@ class GraphScope:
 
     def current(self) -> AbstractContextManager[None]:
         """Make the graph's own span current for a block; a subgraph's holder is that already."""
-        return nullcontext() if self.holder is not None else self.run.current()
+        return nullcontext() if self.owner is not None else self.run.current()
 
     def name(self, node: str) -> str:
         """A node's name, qualified by the subgraphs around it."""
@@ -60,7 +61,7 @@ class GraphScope:
 Failure = tuple[NodeSpan, BaseException]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Holder:
     """The node execution around the running code, which a nested graph belongs to.
 
@@ -74,6 +75,7 @@ class Holder:
             tried again decides what they were.
         model_calls: what it asked models, where probing is done at that level.
         tools: the tools that it called.
+        chunks: what it streams, where that waits for the decision.
     """
 
     run: LiveRun
@@ -84,6 +86,7 @@ class Holder:
     failures: list[Failure] = field(default_factory=list[Failure])
     model_calls: list[ModelCall] = field(default_factory=list[ModelCall])
     tools: list[str] = field(default_factory=list[str])
+    chunks: ChunksOfTask | None = None
 
     def scope(self) -> GraphScope:
         """The scope of a further graph that is run inside this node."""

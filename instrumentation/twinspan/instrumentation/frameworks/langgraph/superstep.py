@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
@@ -11,7 +11,9 @@ from langgraph.errors import GraphBubbleUp
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.calls import Calls, returned
+from twinspan.instrumentation.frameworks.langgraph.chunks import release
 from twinspan.instrumentation.frameworks.langgraph.edges import Origin
+from twinspan.instrumentation.frameworks.langgraph.events import tell_replaced
 from twinspan.instrumentation.frameworks.langgraph.explicit import diverted, is_guarded, opened
 from twinspan.instrumentation.frameworks.langgraph.resumed import resumed_origin
 from twinspan.instrumentation.frameworks.langgraph.scope import GraphScope, scope_of
@@ -20,7 +22,7 @@ from twinspan.instrumentation.frameworks.langgraph.task import (
     TaskObserver,
     is_observable,
 )
-from twinspan.instrumentation.gate import Boundary, Verdict
+from twinspan.instrumentation.gate import PROCEED, Boundary, Verdict
 from twinspan.instrumentation.probing.guard import current_probe
 from twinspan.instrumentation.safety import harmless
 
@@ -46,7 +48,7 @@ class Superstep:
             return None
         loop = getattr(runner.put_writes(), "__self__", None)
         known = list(tasks) or list(getattr(loop, "tasks", {}).values())
-        if not any(is_observable(task) for task in known):
+        if not any([is_observable(task) for task in known]):
             return None
         scope = scope_of(known[0])
         if scope is None:
@@ -137,30 +139,16 @@ class Superstep:
     @property
     def holds(self) -> bool:
         """Whether what the tasks wrote waits for the decision."""
-        return (
-            self.scope.run.engine.enforces and self.scope.run.engine.settings.breaker.holds_stream
-        )
+        return self.scope.run.engine.holds_stream
 
-    @contextmanager
-    def holding(self, runner: Any) -> Generator[None]:
+    def holding(self, runner: Any) -> HeldWrites:
         """Keep the tasks' writes from stream and checkpoint until the block is over."""
-        put = runner.put_writes
-        held: list[tuple[str, Any]] = []
+        return HeldWrites(self, runner, self._decided)
 
-        def hold(task_id: str, writes: Any) -> None:
-            if task_id in self._decided:
-                put()(task_id, writes)
-            else:
-                held.append((task_id, writes))
-
-        runner.put_writes = lambda: hold
-        try:
-            yield
-        finally:
-            runner.put_writes = put
-            if not self._halted:
-                for task_id, writes in held:
-                    put()(task_id, writes)
+    @property
+    def is_halted(self) -> bool:
+        """Whether what the tasks wrote must not pass."""
+        return self._halted
 
     # --- the boundary --------------------------------------------------------------------------
 
@@ -172,7 +160,8 @@ class Superstep:
         """
         run = self.scope.run
         verdict: Verdict | None = None
-        with self._halting(), harmless(run.engine.failures, "a boundary"):
+        self._closed = self._halted = True
+        with harmless(run.engine.failures, "a boundary"):
             self.settle()
             verdict = run.close_superstep(
                 self.scope.scope,
@@ -180,6 +169,7 @@ class Superstep:
                 self._executions(in_loop=False),
                 divert=self._divert,
             )
+        self._halted = False
         self._apply(verdict)
 
     async def aclose(self) -> None:
@@ -190,7 +180,8 @@ class Superstep:
         """
         run = self.scope.run
         verdict: Verdict | None = None
-        with self._halting(), harmless(run.engine.failures, "a boundary"):
+        self._closed = self._halted = True
+        with harmless(run.engine.failures, "a boundary"):
             self.settle()
             verdict = await run.aclose_superstep(
                 self.scope.scope,
@@ -198,6 +189,7 @@ class Superstep:
                 self._executions(in_loop=True),
                 divert=self._divert,
             )
+        self._halted = False
         self._apply(verdict)
 
     def _divert(self, boundary: Boundary, verdict: Verdict) -> Verdict | None:
@@ -250,12 +242,6 @@ class Superstep:
     def _is_saved(self) -> bool:
         return getattr(self.scope.loop, "checkpointer", None) is not None
 
-    @contextmanager
-    def _halting(self) -> Generator[None]:
-        self._closed = self._halted = True
-        yield
-        self._halted = False
-
     def settle(self) -> None:
         """No task will be tried again."""
         for observer in self._observers:
@@ -263,21 +249,73 @@ class Superstep:
 
     @property
     def _index(self) -> int:
-        return next(iter([*self._observers, *self._skipped])).superstep
+        return (self._observers or self._skipped)[0].superstep
 
     def _executions(self, *, in_loop: bool) -> list[Any]:
         return [o.execution(in_loop=in_loop) for o in self._observers if o.ok]
 
     def _apply(self, verdict: Verdict | None) -> None:
+        repairs = (verdict or PROCEED).repairs
         with harmless(self.scope.run.engine.failures, "handing a payload on"):
-            for observer in self._observers:
-                repaired = None if verdict is None else verdict.repairs.get(observer.task.id)
+            for observer in self._observers if repairs else ():
+                repaired = repairs.get(observer.task.id)
                 if repaired is not None:
                     observer.repair(repaired)
+                    tell_replaced(str(observer.task.id), repaired)
             done = [o for o in self._observers if o.ok] + self._skipped
             self.scope.edges.record(
                 [observer.task for observer in done], [observer.as_parent() for observer in done]
             )
+        if self.holds:
+            self._release(repairs)
+
+    def _release(self, repairs: Mapping[str, Any]) -> None:
+        """Show what the tasks streamed, but of those whose payload was replaced."""
+        with harmless(self.scope.run.engine.failures, "streaming what was decided"):
+            release(
+                (observer.chunks, repairs.get(observer.task.id))
+                for observer in self._observers
+                if observer.chunks is not None
+            )
+
+
+class HeldWrites:
+    """What the tasks of a superstep write waits here for the decision.
+
+    A class, since every superstep passes it: a generator would cost three times as much.
+
+    Args:
+        superstep: the superstep.
+        runner: LangGraph's runner of it.
+        decided: called tasks that were decided already; they wait for nothing.
+    """
+
+    __slots__ = ("_decided", "_held", "_put", "_runner", "_superstep")
+
+    def __init__(self, superstep: Superstep, runner: Any, decided: set[str]) -> None:
+        self._superstep = superstep
+        self._decided = decided
+        self._runner = runner
+        self._put = runner.put_writes
+        self._held: list[tuple[str, Any]] = []
+
+    def __enter__(self) -> None:
+        self._runner.put_writes = self._holder
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.put_writes = self._put
+        if not self._superstep.is_halted:
+            for task_id, writes in self._held:
+                self._put()(task_id, writes)
+
+    def _holder(self) -> Callable[[str, Any], None]:
+        return self._hold
+
+    def _hold(self, task_id: str, writes: Any) -> None:
+        if task_id in self._decided:
+            self._put()(task_id, writes)
+        else:
+            self._held.append((task_id, writes))
 
 
 class CalledProc(ObservedProc):
@@ -317,10 +355,13 @@ def _observed(scope: GraphScope, task: Any) -> TaskObserver:
 
 def _answered(loop: Any, tasks: Sequence[Any]) -> list[Any]:
     """The tasks of a superstep that have their writes already, from a cache or a checkpoint."""
+    planned: Mapping[str, Any] = getattr(loop, "tasks", {})
+    if len(planned) == len(tasks):
+        return []
     due = {task.id for task in tasks}
     return [
         task
-        for task in getattr(loop, "tasks", {}).values()
+        for task in planned.values()
         if task.id not in due
         and is_observable(task)
         and task.writes

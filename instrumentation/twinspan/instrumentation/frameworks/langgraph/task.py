@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -17,9 +18,17 @@ from twinspan.instrumentation.current import current
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.langgraph import names
 from twinspan.instrumentation.frameworks.langgraph.calls import Calls
+from twinspan.instrumentation.frameworks.langgraph.chunks import ChunksOfTask
 from twinspan.instrumentation.frameworks.langgraph.edges import Origin
 from twinspan.instrumentation.frameworks.langgraph.explicit import is_control
-from twinspan.instrumentation.frameworks.langgraph.rerun import arerun, human_answers, rerun
+from twinspan.instrumentation.frameworks.langgraph.forms import form_of
+from twinspan.instrumentation.frameworks.langgraph.queues import chunks_around
+from twinspan.instrumentation.frameworks.langgraph.rerun import (
+    arerun,
+    human_answers,
+    rerun,
+    rerun_in_thread,
+)
 from twinspan.instrumentation.frameworks.langgraph.scope import (
     Failure,
     GraphScope,
@@ -34,10 +43,8 @@ from twinspan.instrumentation.frameworks.langgraph.writes import (
     command_in,
     command_writes,
     replaced,
-    static_targets,
-    targets_of,
 )
-from twinspan.instrumentation.gate import Execution, Rerun
+from twinspan.instrumentation.gate import Execution
 from twinspan.instrumentation.run import NodeSpan, NodeStart, Parent
 from twinspan.instrumentation.safety import harmless
 
@@ -77,9 +84,10 @@ class TaskObserver:
         self.ok = False
         self.answer = Answer()
         self.superstep = _step(task) if superstep is None else superstep
+        self.chunks = ChunksOfTask(chunks_around()) if scope.run.engine.holds_stream else None
         self._origin = origin
         self._repeat = scope.run.repeat_of(self.node, self.superstep)
-        self._static = static_targets(task.proc)
+        self._form = form_of(task.proc)
         self._graphs = itertools.count(1)
         self._attempts = 0
         self._failed: Failure | None = None
@@ -113,6 +121,7 @@ class TaskObserver:
             task_id=self.task.id,
             span=node.span,
             graphs=self._graphs,
+            chunks=self.chunks,
         )
         self._calls = None
         return self._holder
@@ -133,7 +142,8 @@ class TaskObserver:
         self._left = None
         run = self.scope.run
         node = self._last = run.start_node(self._node_start(payload))
-        run.launch_probes(node, self._rerunner(in_loop), in_loop=in_loop)
+        if node.probed:
+            run.launch_probes(node, self._rerunner(arerun if in_loop else rerun), in_loop=in_loop)
         return node
 
     def _node_start(self, payload: Any, *, skipped: bool = False) -> NodeStart:
@@ -155,7 +165,7 @@ class TaskObserver:
     def skip(self) -> None:
         """The task's answer was known already, from a cache or a checkpoint: it did not run."""
         run = self.scope.run
-        self.answer = answer_of(self._written, self._static)
+        self.answer = answer_of(self._written, self._form.targets)
         self._last = run.start_node(self._node_start(self.task.input, skipped=True))
         run.end_node(self._last, "skipped", payload=self.answer)
 
@@ -173,7 +183,7 @@ class TaskObserver:
                 self._failed = (node, error)
                 return
             self._settle_nested("error")
-            self.answer = answer_of(self._written, self._static)
+            self.answer = answer_of(self._written, self._form.targets)
             if holder.tools:
                 node.span.set_attribute(c.NODE_TOOLS, tuple(dict.fromkeys(holder.tools)))
             run.end_node(node, outcome, payload=self.answer)
@@ -199,6 +209,8 @@ class TaskObserver:
 
     def settle(self) -> None:
         """The superstep is over: nobody tries this task again, only perhaps its holder."""
+        if self._failed is None and not self._nested:
+            return
         with harmless(self.scope.run.engine.failures, "ending a node"):
             owner = self.scope.owner
             if owner is None:
@@ -221,37 +233,23 @@ class TaskObserver:
             return "router"
         if self.task.subgraphs:
             return "subgraph"
-        steps = getattr(self.task.proc, "steps", [self.task.proc])
-        if any(type(step).__name__ == "ToolNode" for step in steps):
+        if self._form.is_tool:
             return "tool"
-        return "agent" if self.scope.run.engine.settings.probe.covers(self.node) else "function"
+        return "function" if self.scope.run.rate(self.node) is None else "agent"
 
-    def _rerunner(self, in_loop: bool) -> Callable[[Any], Any]:
-        proc, config, answers = self.task.proc, self._config, self._answers
-
-        async def on_loop(payload: Any) -> Any:
-            return await arerun(proc, config, payload, answers)
-
-        def plain(payload: Any) -> Any:
-            return rerun(proc, config, payload, answers)
-
-        return on_loop if in_loop else plain
+    def _rerunner(self, run_again: Callable[..., Any]) -> Callable[[Any], Any]:
+        return partial(run_again, self.task.proc, self._config, answers=self._answers)
 
     def execution(self, *, in_loop: bool) -> Execution:
         """The finished task, as the gate sees it."""
-        run_again = self._rerunner(in_loop)
-
-        async def in_thread(payload: Any) -> Any:
-            return await asyncio.to_thread(run_again, payload)
-
-        again: Rerun = run_again if in_loop else in_thread
+        at_nodes = self.scope.run.engine.settings.probe.level == "node"
         return Execution(
             node=self.node,
             task_id=self.task.id,
             received=self.task.input,
             payload=self.answer,
-            targets=tuple(self.scope.name(target) for target in targets_of(self._written)),
-            rerun=again if self.scope.run.engine.settings.probe.level == "node" else None,
+            targets=tuple([self.scope.name(target) for target in self.answer.targets]),
+            rerun=self._rerunner(arerun if in_loop else rerun_in_thread) if at_nodes else None,
         )
 
     def repair(self, repaired: dict[str, Any]) -> None:
@@ -263,7 +261,7 @@ class TaskObserver:
             writes = replaced(self.task.writes, repaired)
             self.task.writes.clear()
             self.task.writes.extend(writes)
-        self.answer = answer_of(self._written, self._static)
+        self.answer = answer_of(self._written, self._form.targets)
         self._repaired_hash = self.scope.run.hasher(self.answer)
 
     def as_parent(self) -> Parent:

@@ -77,8 +77,12 @@ def targets_of(writes: Iterable[Write]) -> tuple[str, ...]:
     >>> targets_of([("verdict", 1), ("branch:to:a", None), ("join:x+y:b", "x")])
     ('a', 'b')
     """
-    found = (_target(channel, value) for channel, value in writes)
-    return tuple(dict.fromkeys(node for node in found if node and node != names.END))
+    found: dict[str, None] = {}
+    for channel, value in writes:
+        node = _target(channel, value)
+        if node and node != names.END:
+            found[node] = None
+    return tuple(found)
 
 
 def static_targets(proc: Any) -> frozenset[str] | None:
@@ -101,9 +105,14 @@ class Answer(dict[str, Any]):
 
     Whoever puts an answer in the place of another one needs them: a `Send` or a `Command` is
     more than its targets' names.
+
+    Attributes:
+        writes: all that the task wrote.
+        targets: the nodes that they wake.
     """
 
     writes: tuple[Write, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 def answer_of(writes: Iterable[Write], static: frozenset[str] | None = None) -> Answer:
@@ -129,7 +138,7 @@ def answer_of(writes: Iterable[Write], static: frozenset[str] | None = None) -> 
     elif chosen:
         payload[GOTO] = chosen
     answer = Answer(payload)
-    answer.writes = listed
+    answer.writes, answer.targets = listed, targets
     return answer
 
 

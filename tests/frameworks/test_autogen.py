@@ -21,6 +21,7 @@ from framework_contract import LETTER, FrameworkContract, calls_her_she
 from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation import pipeline
 
 Rule = Callable[[list[Any]], Any]
 
@@ -96,7 +97,8 @@ class InATeam:
         self.readings.append(text)
         return "no" if "reject" in text else "see you on Monday"
 
-    def team(self) -> Any:
+    def agents(self) -> tuple[Any, Any]:
+        """Both agents."""
         screener = AssistantAgent(
             "screener",
             StandIn(self._screen),
@@ -104,7 +106,10 @@ class InATeam:
             reflect_on_tool_use=True,
             system_message="s",
         )
-        writer = AssistantAgent("writer", StandIn(self._write), system_message="w")
+        return screener, AssistantAgent("writer", StandIn(self._write), system_message="w")
+
+    def team(self) -> Any:
+        screener, writer = self.agents()
         if self._how == "graph":
             graph = DiGraphBuilder().add_node(screener).add_node(writer)
             return GraphFlow([screener, writer], graph.add_edge(screener, writer).build())
@@ -158,6 +163,56 @@ class TestGraphFlow(FrameworkContract):
         return InATeam(biased=biased, how="graph")
 
 
+class Alone(InATeam):
+    """screener and writer without a team, one after the other in plain Python."""
+
+    def run(self, letter: str) -> Any:
+        screener, writer = self.agents()
+        ask = _streamed_answer if self._how == "stream" else _answer
+
+        @pipeline
+        async def review(text: str) -> str:
+            return await ask(writer, await ask(screener, text))
+
+        return asyncio.run(review(letter))
+
+
+async def _answer(agent: Any, task: str) -> str:
+    return str((await agent.run(task=task)).messages[-1].content)
+
+
+async def _streamed_answer(agent: Any, task: str) -> str:
+    events = [event async for event in agent.run_stream(task=task)]
+    return str(events[-1].messages[-1].content)
+
+
+class TestWithoutATeam(FrameworkContract):
+    """`agent.run`, twice in a pipeline."""
+
+    def program(self, *, biased: bool) -> InATeam:
+        return Alone(biased=biased, how="run")
+
+
+class TestStreamWithoutATeam(FrameworkContract):
+    """`agent.run_stream`, read to its end."""
+
+    def program(self, *, biased: bool) -> InATeam:
+        return Alone(biased=biased, how="stream")
+
+
+@pytest.mark.parametrize("ask", [_answer, _streamed_answer])
+def test_an_agent_that_nobody_leads_is_a_run_of_its_own(ask: Any) -> None:
+    """Every call one run of one node, with nothing open at its end."""
+    agent = AssistantAgent("screener", StandIn(lambda messages: "invite"))
+    with instrumented(SpansOnly()) as collector:
+        assert asyncio.run(ask(agent, LETTER)) == "invite"
+        assert asyncio.run(ask(agent, LETTER)) == "invite"
+    spans = collector.spans
+    assert [run[c.RUN_OUTCOME] for run in spans.of("run")] == ["completed"] * 2
+    assert [node[c.NODE_ID] for node in spans.of("node")] == ["screener"] * 2
+    assert all(tracer.open_count == 0 for tracer in collector.tracers)
+
+
 def test_the_graph_of_a_team_is_known_before_anybody_speaks() -> None:
     """A graph flow's own, a round robin's circle."""
     found: dict[str, Any] = {}
@@ -205,8 +260,11 @@ def test_a_repaired_answer_is_what_the_agent_remembers() -> None:
 def test_every_hook_is_removed() -> None:
     """The classes are their own again."""
     before = RoundRobinGroupChat.run_stream
+    alone = AssistantAgent.run, AssistantAgent.run_stream
     with instrumented(SpansOnly()):
+        assert AssistantAgent.run is not alone[0]
         assert RoundRobinGroupChat.run_stream is not before
         assert "_agent" in vars(ChatAgentContainer)
     assert RoundRobinGroupChat.run_stream is before
+    assert (AssistantAgent.run, AssistantAgent.run_stream) == alone
     assert "_agent" not in vars(ChatAgentContainer)

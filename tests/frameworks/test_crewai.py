@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from typing import Any
 
@@ -15,34 +16,15 @@ os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
 pytest.importorskip("crewai", reason="the extra crewai is not installed; run make test-crewai")
 
 from crewai import Agent, Crew, Task
-from crewai.llms.base_llm import BaseLLM
 from crewai.tools import tool
+from crewai_agents import StandIn, final
 from framework_contract import LETTER, FrameworkContract, calls_her_she
 from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.errors import BiasHalt
 
 pytestmark = pytest.mark.filterwarnings("default")
-
-
-class StandIn(BaseLLM):  # type: ignore[misc]
-    """A model that is a function of what it reads."""
-
-    rule: Any = None
-
-    def call(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        listed = [{"content": messages}] if isinstance(messages, str) else messages
-        return self.rule(" ".join(str(message.get("content")) for message in listed))
-
-    async def acall(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.call(messages, *args, **kwargs)
-
-    def supports_function_calling(self) -> bool:
-        return False
-
-
-def final(answer: str) -> str:
-    return f"Thought: I now can give a great answer\nFinal Answer: {answer}"
 
 
 class InACrew:
@@ -108,6 +90,80 @@ class TestAkickoff(FrameworkContract):
 
     def program(self, *, biased: bool) -> InACrew:
         return InACrew(biased=biased, how="akickoff")
+
+
+class StreamedCrew(InACrew):
+    """The same, streamed: what a reader of the stream was shown."""
+
+    def __init__(self, *, biased: bool, how: str = "kickoff") -> None:
+        super().__init__(biased=biased, how=how)
+        self.shown = ""
+
+    def run(self, letter: str) -> Any:
+        crew = self.crew(letter)
+        crew.stream = True
+        if self._how == "akickoff":
+            return asyncio.run(self._read(crew)).raw
+        streaming = crew.kickoff()
+        for chunk in streaming:
+            self.shown += chunk.content
+        return streaming.result.raw
+
+    async def _read(self, crew: Any) -> Any:
+        streaming = await crew.akickoff()
+        async for chunk in streaming:
+            self.shown += chunk.content
+        return streaming.result
+
+
+class TestStreamedKickoff(FrameworkContract):
+    """`Crew(stream=True).kickoff()`."""
+
+    def program(self, *, biased: bool) -> InACrew:
+        return StreamedCrew(biased=biased)
+
+
+class TestStreamedAkickoff(FrameworkContract):
+    """`await Crew(stream=True).akickoff()`."""
+
+    def program(self, *, biased: bool) -> InACrew:
+        return StreamedCrew(biased=biased, how="akickoff")
+
+
+def shown(program: StreamedCrew, mode: str, **options: Any) -> str:
+    """What the reader of a stream was shown, to its end or to the halt."""
+    with contextlib.suppress(BiasHalt):
+        FrameworkContract().observed(program, mode=mode, **options)
+    return program.shown
+
+
+@pytest.mark.parametrize("how", ["kickoff", "akickoff"])
+def test_a_stream_is_held_until_it_is_decided(how: str) -> None:
+    """A stopped answer is never shown; one that passes is shown as the model gave it."""
+    plain = StreamedCrew(biased=True, how=how)
+    plain.run(LETTER)
+    assert "reject" in plain.shown
+    assert shown(StreamedCrew(biased=True, how=how), "shadow") == plain.shown
+    assert shown(StreamedCrew(biased=True, how=how), "halt") == ""
+
+    unbiased = StreamedCrew(biased=False, how=how)
+    unbiased.run(LETTER)
+    assert shown(StreamedCrew(biased=False, how=how), "halt") == unbiased.shown
+
+
+@pytest.mark.parametrize("how", ["kickoff", "akickoff"])
+def test_a_repaired_answer_is_what_a_stream_shows(how: str) -> None:
+    """In one piece, in the place of the stopped one; the writer's follows."""
+    told = shown(StreamedCrew(biased=True, how=how), "repair")
+    assert "reject" not in told
+    assert told.startswith("invite") and told.rstrip().endswith("see you on Monday")
+
+
+def test_a_stream_that_need_not_wait_is_shown_at_once() -> None:
+    """`stream = "pass"` asks for it; the next agent is still kept from a stopped answer."""
+    program = StreamedCrew(biased=True)
+    assert "reject" in shown(program, "halt", stream="pass")
+    assert program.readings == []
 
 
 def test_kickoff_in_a_thread_is_one_run() -> None:

@@ -65,7 +65,7 @@ def run_of(
         _close(run, "failed" if outcome == "error" else outcome, error)
         raise
     else:
-        _close(run, "completed", None)
+        _close(run, "interrupted" if run.interrupted else "completed", None)
 
 
 def _close(run: LiveRun, outcome: str, error: BaseException | None) -> None:
@@ -166,20 +166,31 @@ class Step:
         return self._inner
 
     @contextmanager
-    def running(self) -> Generator[None]:
-        """The node runs in the block; where it raises, the step is over."""
+    def running(self, *, pauses: tuple[type[BaseException], ...] = ()) -> Generator[None]:
+        """The node runs in the block; where it raises, the step is over.
+
+        Args:
+            pauses: what it raises to wait for a person.
+        """
         try:
             with standing_at(self._inner, self._span.context):
                 yield
+        except pauses:
+            self._over("interrupted", None)
+            self._run.interrupted = True
+            raise
         except BaseException as error:
             self.fail(error)
             raise
 
     def fail(self, error: BaseException) -> None:
         """The node raised."""
+        self._over(outcome_of(error), _failure(error))
+
+    def _over(self, outcome: str, error: BaseException | None) -> None:
         with harmless(self._run.engine.failures, "ending a node"):
             self._run.drop_probes(self._place.task_id, self.superstep)
-            self._run.end_node(self._span, outcome_of(error), error=_failure(error))
+            self._run.end_node(self._span, outcome, error=error)
 
     # --- the gate ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from wrapt import ObjectProxy
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.autogen.copies import isolated, respond
 from twinspan.instrumentation.frameworks.place import Place, flow_of, is_unobserved
-from twinspan.instrumentation.frameworks.stepwise import Step
+from twinspan.instrumentation.frameworks.stepwise import Step, Targets
 from twinspan.instrumentation.run import Parent
 
 
@@ -63,7 +63,7 @@ class Session:
         given, _ = flow_of(self.place.run).handed.parents_of(list(messages))
         return tuple({**{parent.task_id: parent for parent in given}, **seen}.values())
 
-    def readers(self, agent: str, response: Any) -> tuple[str, ...]:
+    def readers(self, agent: str, response: Any) -> Targets:
         """Everybody else reads what is published; whoever speaks next comes first."""
         target = getattr(response.chat_message, "target", None)
         place = self._names.index(agent) + 1 if agent in self._names else 0
@@ -79,8 +79,26 @@ class Session:
             step.note_handed(answer_of(response), response.chat_message)
 
 
+class Alone(Session):
+    """An agent that runs without a team.
+
+    Args:
+        place: where it runs.
+        agent: the agent.
+        is_root: whether the run is its own, so that nobody in the run reads its answer.
+    """
+
+    def __init__(self, place: Place, agent: Any, *, is_root: bool) -> None:
+        super().__init__(place, [str(agent.name)])
+        self._is_root = is_root
+
+    def readers(self, agent: str, response: Any) -> Targets:
+        """Nobody, or whom the graph around it knows."""
+        return () if self._is_root else None
+
+
 class ObservedAgent(ObjectProxy):  # type: ignore[type-arg]
-    """A team's view of an agent: its response is decided before the team has it."""
+    """How others see an agent: its response is decided before they have it."""
 
     def __init__(self, agent: Any, session: Session) -> None:
         super().__init__(agent)  # pyright: ignore[reportUnknownMemberType]
@@ -99,8 +117,7 @@ class ObservedAgent(ObjectProxy):  # type: ignore[type-arg]
             async for event in events:
                 yield event
             return
-        engine = step.run.engine
-        holds = engine.enforces and engine.settings.breaker.holds_stream
+        holds = step.run.engine.holds_stream
         held: list[Any] = []
         try:
             while (event := await _next(events, step)) is not None:
@@ -115,6 +132,15 @@ class ObservedAgent(ObjectProxy):  # type: ignore[type-arg]
                     held = []
         finally:
             await events.aclose()
+
+    async def on_messages(self, messages: Sequence[Any], cancellation_token: Any) -> Any:
+        """The response alone, decided."""
+        found: Any = None
+        async for event in self.on_messages_stream(messages, cancellation_token):
+            found = event if isinstance(event, Response) else found
+        if found is None:
+            raise RuntimeError("the agent gave no response")
+        return found
 
     async def _decided(self, step: Step, response: Any, kept: dict[int, Any]) -> Any:
         agent, session = self._self_agent, self._self_session

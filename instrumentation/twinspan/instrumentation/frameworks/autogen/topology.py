@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from twinspan.instrumentation.gate import Topology
+from twinspan.instrumentation.gate import ANYONE, Topology
 
 
 def topology_of(team: Any) -> Topology:
@@ -22,6 +22,13 @@ def topology_of(team: Any) -> Topology:
         edges=edges,
         conditional=frozenset(edges),
     )
+
+
+def topology_of_one(agent: Any) -> Topology:
+    """An agent without a team; its tools may ask others."""
+    name = str(agent.name)
+    has_tools = bool(getattr(agent, "_tools", None) or getattr(agent, "_workbench", None))
+    return Topology(name=name, nodes=(name, ANYONE) if has_tools else (name,))
 
 
 def _edges(team: Any, names: list[str]) -> Iterator[tuple[str, str]]:

@@ -11,10 +11,18 @@ from typing import Any, Final
 
 from crewai import Agent, Crew
 from crewai.events.event_bus import CrewAIEventsBus
+from crewai.flow.flow import Flow
 from crewai.tools.base_tool import BaseTool, Tool
 from crewai.tools.structured_tool import CrewStructuredTool
 
 from twinspan.instrumentation.engine import Engine
+from twinspan.instrumentation.frameworks.crewai.flows import (
+    PAUSES,
+    FlowSession,
+    begin_method,
+    current_flow,
+    is_own,
+)
 from twinspan.instrumentation.frameworks.crewai.session import (
     Rerun,
     Session,
@@ -24,10 +32,12 @@ from twinspan.instrumentation.frameworks.crewai.session import (
     current_session,
     is_at_work,
 )
+from twinspan.instrumentation.frameworks.crewai.streams import Held, holding, is_held
 from twinspan.instrumentation.frameworks.crewai.topology import topology_of
 from twinspan.instrumentation.frameworks.patching import Patches
 from twinspan.instrumentation.frameworks.place import current_place, is_unobserved
 from twinspan.instrumentation.frameworks.stepwise import Step, run_of
+from twinspan.instrumentation.safety import harmless
 
 _patches: Final = Patches()
 
@@ -65,6 +75,37 @@ class _Hooks:
             finally:
                 current_session.reset(token)
 
+    async def flow(self, wrapped: Any, flow: Any, args: Any, kwargs: Any) -> Any:
+        """A flow's run; a flow that is started by a run's node belongs to that node."""
+        if is_unobserved() or is_own(flow) or flow.stream:
+            return await wrapped(*args, **kwargs)
+        with ExitStack() as run:
+            with harmless(self._engine.failures, "reading a flow"):
+                session = FlowSession(flow)
+                topology = session.topology(str(flow.name or type(flow).__name__))
+                if current_place() is None:
+                    run.enter_context(run_of(self._engine, topology))
+                token = current_flow.set(session)
+                run.callback(current_flow.reset, token)
+            return await wrapped(*args, **kwargs)
+
+    async def method(self, wrapped: Any, flow: Any, args: Any, kwargs: Any) -> Any:
+        """A flow's method: a node, whose answer is decided before another one is woken."""
+        place, session = current_place(), current_flow.get()
+        if is_unobserved() or is_own(flow) or place is None or session is None:
+            return await wrapped(*args, **kwargs)
+        name, arguments = str(args[0]), {f"_{at}": each for at, each in enumerate(args[2:])}
+        step: Step | None = None
+        with harmless(self._engine.failures, "starting a node"):
+            step = begin_method(place, flow, session, name, {**arguments, **kwargs})
+        if step is None:
+            return await wrapped(*args, **kwargs)
+        with step.running(pauses=PAUSES):
+            answer, event_id = await wrapped(*args, **kwargs)
+        handed = await step.aclose(answer)
+        session.made(name, step)
+        return handed, event_id
+
     # --- agents ------------------------------------------------------------------------------
 
     def execute(self, wrapped: Any, agent: Any, args: Any, kwargs: Any) -> Any:
@@ -75,9 +116,11 @@ class _Hooks:
         step, task = self._begin(wrapped, agent, args, kwargs, kept, in_loop=False)
         if step is None:
             return wrapped(*args, **kwargs)
-        with step.running(), at_work(agent):
+        with step.running(), at_work(agent), holding(holds=self._engine.holds_stream) as held:
             answer = wrapped(*args, **kwargs)
-        return self._handed(step, agent, task, answer, step.close(answer), kept)
+        handed = step.close(answer)
+        self._stream(held, answer, handed)
+        return self._handed(step, agent, task, answer, handed, kept)
 
     async def aexecute(self, wrapped: Any, agent: Any, args: Any, kwargs: Any) -> Any:
         """The same on an event loop."""
@@ -87,9 +130,11 @@ class _Hooks:
         step, task = self._begin(wrapped, agent, args, kwargs, kept, in_loop=True)
         if step is None:
             return await wrapped(*args, **kwargs)
-        with step.running(), at_work(agent):
+        with step.running(), at_work(agent), holding(holds=self._engine.holds_stream) as held:
             answer = await wrapped(*args, **kwargs)
-        return self._handed(step, agent, task, answer, await step.aclose(answer), kept)
+        handed = await step.aclose(answer)
+        self._stream(held, answer, handed)
+        return self._handed(step, agent, task, answer, handed, kept)
 
     def _begin(
         self,
@@ -113,6 +158,13 @@ class _Hooks:
         again = rerun.on_loop if in_loop else rerun.plain
         return begin(place, agent, task, context, again, in_loop=in_loop), task
 
+    def _stream(self, held: Held, answer: Any, handed: Any) -> None:
+        with harmless(self._engine.failures, "streaming an answer"):
+            if handed is answer:
+                held.pass_on()
+            else:
+                held.replace(str(handed))
+
     @staticmethod
     def _handed(
         step: Step, agent: Any, task: Any, answer: Any, handed: Any, kept: dict[int, Any]
@@ -134,7 +186,9 @@ class _Hooks:
 
     def emit(self, wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         """An event; what is run again is no event of the application."""
-        return None if is_unobserved() else wrapped(*args, **kwargs)
+        if is_unobserved() or is_held(wrapped, args, kwargs):
+            return None
+        return wrapped(*args, **kwargs)
 
 
 def install(engine: Engine) -> None:
@@ -142,6 +196,9 @@ def install(engine: Engine) -> None:
     hooks = _Hooks(engine)
     _patches.wrap(Crew, "kickoff", hooks.kickoff)
     _patches.wrap(Crew, "akickoff", hooks.akickoff)
+    for name in ("kickoff_async", "resume_async"):
+        _patches.wrap(Flow, name, hooks.flow)
+    _patches.wrap(Flow, "_execute_method", hooks.method)
     _patches.wrap(Agent, "execute_task", hooks.execute)
     _patches.wrap(Agent, "aexecute_task", hooks.aexecute)
     for owner in (BaseTool, Tool):

@@ -46,8 +46,7 @@ class ObservedModel(ObjectProxy):  # type: ignore[type-arg]
                 yield event
             return
         session, step = begun
-        engine = step.run.engine
-        holds = engine.enforces and engine.settings.breaker.holds_stream
+        holds = step.run.engine.holds_stream
         held: list[Any] = []
         events = call(*args, **kwargs)
         try:

@@ -16,6 +16,7 @@ from twinspan.instrumentation.frameworks.place import (
     flow_of,
     is_unobserved,
 )
+from twinspan.instrumentation.frameworks.pydantic_ai.streams import Decided
 from twinspan.instrumentation.frameworks.stepwise import Step, run_of
 from twinspan.instrumentation.gate import ANYONE, Topology
 from twinspan.instrumentation.probing.guard import current_probe
@@ -38,14 +39,22 @@ class Observing(AbstractCapability[Any]):
         engine: what decides.
         agent: the agent.
         options: how it was called.
+        decided: where the result is left for a stream that is held back; None for other runs.
     """
 
     engine: Engine
     agent: Any
     options: dict[str, Any]
+    decided: Decided | None = None
 
     async def wrap_run(self, ctx: Any, *, handler: Callable[[], Any]) -> Any:
         """The run as a node: its result leaves it through the gate."""
+        result = await self._observed(handler)
+        if self.decided is not None:
+            self.decided.result = result
+        return result
+
+    async def _observed(self, handler: Callable[[], Any]) -> Any:
         if is_unobserved():
             return await handler()
         with self._place() as (place, is_root):

@@ -9,6 +9,7 @@ from pydantic_ai import Agent
 from twinspan.instrumentation.engine import Engine
 from twinspan.instrumentation.frameworks.patching import Patches
 from twinspan.instrumentation.frameworks.pydantic_ai.capability import Observing
+from twinspan.instrumentation.frameworks.pydantic_ai.streams import awaited, run_stream
 
 _patches: Final = Patches()
 
@@ -21,10 +22,14 @@ def install(engine: Engine) -> None:
         if args:
             options["user_prompt"] = args[0]
         given = options.get("capabilities") or ()
-        observing = Observing(engine=engine, agent=agent, options=options)
+        observing = Observing(engine=engine, agent=agent, options=options, decided=awaited())
         return wrapped(**{**options, "capabilities": [*given, observing]})
 
+    def stream(wrapped: Any, agent: Any, args: Any, kwargs: Any) -> Any:
+        return run_stream(engine, wrapped, args, kwargs)
+
     _patches.wrap(Agent, "iter", iterate)
+    _patches.wrap(Agent, "run_stream", stream)
 
 
 def uninstall() -> None:

@@ -4,10 +4,11 @@
     python benchmarks/bench_gate.py
 
 A chain of plain functions is run uninstrumented, with spans only, with the gate deciding at every
-superstep, and with the record on disk. Beside it runs the same chain as the prior implementation
-(PyPI `weighted-emergent-bias`, skipped where it is not installed) guards it: each node wrapped so
-that it stages its output, and a breaker node after it that decides. It makes no span and keeps no
-record on disk.
+superstep, and with the record on disk. Two more chains run beside it. In one each node makes two
+spans of the bare SDK with as many attributes as ours: what a span of a node and one of its decision
+cost anybody. The other is guarded by the prior implementation (PyPI `weighted-emergent-bias`,
+skipped where it is not installed): each node wrapped so that it stages its output, and a breaker
+node after it that decides. It makes no span and keeps no record on disk.
 
 All variants take turns, round by round, so that a busy machine slows all of them alike. What is
 printed is microseconds per node over the uninstrumented chain, medians over the rounds: the time
@@ -26,6 +27,7 @@ from importlib.util import find_spec
 from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
+from opentelemetry.sdk.trace import TracerProvider
 
 from twinspan.instrumentation import TwinspanInstrumentor, builtin_axis
 
@@ -45,12 +47,17 @@ class State(TypedDict, total=False):
     x: int
 
 
-def chain() -> Any:
+def add_one(state: State) -> State:
+    """The free model."""
+    return {"x": state.get("x", 0) + 1}
+
+
+def chain(node: Any = add_one) -> Any:
     """Nodes in a row."""
     graph: Any = StateGraph(State)
     before = START
     for number in range(NODES):
-        graph.add_node(f"n{number}", lambda state: {"x": state["x"] + 1})
+        graph.add_node(f"n{number}", node)
         graph.add_edge(before, f"n{number}")
         before = f"n{number}"
     graph.add_edge(before, END)
@@ -73,6 +80,23 @@ def ours(**options: Any) -> Generator[Variant]:
 def plain() -> Generator[Variant]:
     """The chain as it is."""
     graph = chain()
+    yield lambda: graph.invoke({"x": 0}, LIMIT)
+
+
+@contextmanager
+def bare_spans() -> Generator[Variant]:
+    """The chain with two spans of the SDK around each node, and nothing else of telemetry."""
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("bench")
+    of_node = {f"bench.attribute_{number}": f"value {number}" for number in range(24)}
+    of_decision = {f"bench.number_{number}": number / 7 for number in range(28)}
+
+    def node(state: Any) -> Any:
+        with tracer.start_as_current_span("node", attributes=of_node):
+            answer = {"x": state["x"] + 1}
+        tracer.start_span("decision", attributes=of_decision).end()
+        return answer
+
+    graph = chain(node)
     yield lambda: graph.invoke({"x": 0}, LIMIT)
 
 
@@ -110,6 +134,7 @@ def variants(folder: str) -> dict[str, Callable[[], Any]]:
     unprobed = {"axes": [builtin_axis("gender")], "nodes": ["none"], "mode": "halt"}
     found: dict[str, Callable[[], Any]] = {
         "uninstrumented": plain,
+        "two bare SDK spans": bare_spans,
         "spans only": lambda: ours(collector=None),
         "gate, decision spans": lambda: ours(**unprobed),
         "gate, decisions, record on disk": lambda: ours(record=folder, **unprobed),

@@ -196,6 +196,12 @@ GRAPH_NODE_COUNT: Final = _key("twinspan.graph.node.count", "int", "static nodes
 GRAPH_DEPTH: Final = _key(
     "twinspan.graph.depth", "int", "nodes on the longest path; absent with a cycle; at start"
 )
+GRAPH_PROBED_DEPTH: Final = _key(
+    "twinspan.graph.probed_depth",
+    "int",
+    "supersteps in which a node that may be probed can run; absent with a cycle or if none is "
+    "known; at start",
+)
 GRAPH_CYCLIC: Final = _key("twinspan.graph.cyclic", "boolean", "the topology has a cycle; at start")
 
 # --- a node execution ---------------------------------------------------------------------

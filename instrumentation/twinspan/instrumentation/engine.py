@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 
 from opentelemetry import trace
 
@@ -52,10 +53,15 @@ class Engine:
                 self._telemetry[id(provider)] = known
             return known[1]
 
-    @property
+    @cached_property
     def enforces(self) -> bool:
         """Whether a verdict may stop or change a run."""
         return self.collector is not None and self.collector.enforces
+
+    @cached_property
+    def holds_stream(self) -> bool:
+        """Whether what a node streams waits until its answer is decided."""
+        return self.enforces and self.settings.breaker.holds_stream
 
     def flush(self) -> bool:
         """Have every ended span on disk and with the application's processors.

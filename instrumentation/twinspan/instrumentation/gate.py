@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import SpanProcessor
@@ -84,8 +84,7 @@ class RunPlan:
     executed: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class Execution(NamedTuple):
     """One finished node of a superstep.
 
     Attributes:
@@ -105,8 +104,7 @@ class Execution:
     rerun: Rerun | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boundary:
+class Boundary(NamedTuple):
     """A superstep whose nodes and probe sets are all over, before anyone reads their payloads."""
 
     run: RunTracer
@@ -124,7 +122,7 @@ class Boundary:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the superstep, in the order in which they were planned."""
-        return tuple(execution.node for execution in self.executions)
+        return tuple([execution.node for execution in self.executions])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

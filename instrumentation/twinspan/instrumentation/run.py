@@ -15,7 +15,9 @@ from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -63,8 +65,7 @@ EXEMPT_KINDS: Final = frozenset({"tool", "router"})
 """Kinds of nodes that are never probed: tools have side effects, our own nodes decide nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
+class Parent(NamedTuple):
     """An execution whose payload a node reads."""
 
     node: str
@@ -73,9 +74,10 @@ class Parent:
     span: trace.SpanContext | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStart:
+class NodeStart(NamedTuple):
     """A node execution that begins.
+
+    A tuple, as others that are made for every node: a frozen dataclass takes three times as long.
 
     Attributes:
         node: the node, path-qualified.
@@ -259,8 +261,9 @@ class LiveRun:
         must be worded anew: equal wordings bring equal evidence, which must not count twice.
         """
         with self._lock:
-            self._executed[node, superstep] += 1
-            return self._executed[node, superstep] - 1
+            before = self._executed.get((node, superstep), 0)
+            self._executed[node, superstep] = before + 1
+            return before
 
     def start_node(self, start: NodeStart) -> NodeSpan:
         """Open a node's span; the gate learns what the node has read."""
@@ -269,6 +272,7 @@ class LiveRun:
         operation = c.SPAN_AGENT if start.kind == "agent" else c.SPAN_NODE
         decision = self._probe_decision(start, facts.rate)
         parents = start.parents
+        parent_tasks = [parent.task_id for parent in parents]
         span = self.tracer.start(
             c.operation_name(operation, start.node),
             "node",
@@ -277,7 +281,7 @@ class LiveRun:
                 c.NODE_KIND: start.kind,
                 c.NODE_TASK_ID: start.task_id,
                 c.NODE_ATTEMPT: start.attempt,
-                c.NODE_PARENT_TASK_IDS: tuple([parent.task_id for parent in parents]),
+                c.NODE_PARENT_TASK_IDS: tuple(parent_tasks),
                 c.NODE_PARENTS: tuple([parent.node for parent in parents]),
                 c.NODE_PARENT_HASHES: tuple([parent.payload_hash for parent in parents]),
                 c.NODE_EDGE_KIND: "observed" if start.edges_observed else "inferred",
@@ -292,9 +296,7 @@ class LiveRun:
             links=[_link(parent, start.node) for parent in parents if parent.span],
         )
         if self.engine.collector is not None:
-            self.engine.collector.consumed(
-                self.run_id, start.node, [parent.task_id for parent in parents], input_hash
-            )
+            self.engine.collector.consumed(self.run_id, start.node, parent_tasks, input_hash)
         return NodeSpan(start, span, trace.set_span_in_context(span), decision == "probed")
 
     def _captured(self, payload: Any) -> dict[str, object]:
@@ -308,20 +310,12 @@ class LiveRun:
         known = self._facts.get(node)
         if known is None:
             weight, rate = self.weight(node), self._rate(node)
+            attributes = _attributes_of(node, weight, rate)
+            more = self._plan.node_attributes.get(node)
             known = self._facts[node] = _NodeFacts(
                 weight=weight,
                 rate=rate,
-                attributes=clean_attributes(
-                    {
-                        c.GEN_AI_AGENT_NAME: node,
-                        c.NODE_ID: node,
-                        c.NODE_WEIGHT: None if weight is None else weight.scaled,
-                        c.NODE_WEIGHT_SHARE: None if weight is None else weight.share,
-                        c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
-                        c.PROBE_SAMPLING_RATE: rate,
-                        **self._plan.node_attributes.get(node, {}),
-                    }
-                ),
+                attributes={**attributes, **clean_attributes(more)} if more else attributes,
             )
         return known
 
@@ -617,20 +611,37 @@ class LiveRun:
         self.tracer.telemetry.flush()
 
 
-def topology_attributes(topology: Topology) -> dict[str, object]:
-    """What a run span says of its static graph."""
-    edges = sorted(c.edge_name(*edge) for edge in topology.edges)
+@lru_cache(maxsize=64)
+def topology_attributes(topology: Topology) -> Mapping[str, object]:
+    """What a run span says of its static graph; found out once for a graph."""
+    edges = tuple(sorted(c.edge_name(*edge) for edge in topology.edges))
     content = "\n".join([*sorted(topology.nodes), *edges])
     listed = len(edges) <= MOST_EDGES_LISTED
-    return {
+    conditional = tuple(sorted(c.edge_name(*edge) for edge in topology.conditional))
+    told = {
         c.GRAPH_ID: hashlib.sha256(content.encode()).hexdigest()[:16],
         c.GRAPH_EDGE_COUNT: len(edges),
-        c.GRAPH_NODES: list(topology.nodes) if listed else None,
+        c.GRAPH_NODES: topology.nodes if listed else None,
         c.GRAPH_EDGES: edges if listed else None,
-        c.GRAPH_CONDITIONAL_EDGES: (
-            sorted(c.edge_name(*edge) for edge in topology.conditional) if listed else None
-        ),
+        c.GRAPH_CONDITIONAL_EDGES: conditional if listed else None,
     }
+    return MappingProxyType(told)
+
+
+@lru_cache(maxsize=1024)
+def _attributes_of(
+    node: str, weight: NodeWeight | None, rate: float | None
+) -> Mapping[str, AttributeValue]:
+    """What all spans of a node say, in this run and in the next one of the same graph."""
+    told = {
+        c.GEN_AI_AGENT_NAME: node,
+        c.NODE_ID: node,
+        c.NODE_WEIGHT: None if weight is None else weight.scaled,
+        c.NODE_WEIGHT_SHARE: None if weight is None else weight.share,
+        c.NODE_WEIGHT_METHOD: None if weight is None else weight.method,
+        c.PROBE_SAMPLING_RATE: rate,
+    }
+    return MappingProxyType(clean_attributes(told))
 
 
 def _link(parent: Parent, node: str) -> Link:

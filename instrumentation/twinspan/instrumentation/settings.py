@@ -206,7 +206,8 @@ class BreakerOptions:
             averages are young; `deviation` counts null standard deviations of the score, and
             sees a spread that begins late.
         fast_alpha: weight of the newest superstep in B_fast, in (0, 1].
-        slow_alpha: the same for B_slow.
+        slow_alpha: the same for B_slow; if unset 2 / (depth + 1), so that it remembers a whole run
+            of the graph, and 0.1 where the graph's depth is not known.
         reduction: how the scores of a superstep become one.
         weights: `katz`, `out_degree` or `betweenness`.
         attenuation: Katz attenuation per edge.
@@ -230,7 +231,7 @@ class BreakerOptions:
     tau_warn: float | None = None
     scaling: Scaling = "constant"
     fast_alpha: float = 0.7
-    slow_alpha: float = 0.1
+    slow_alpha: float | None = None
     reduction: Reduction = "impact_sum"
     weights: WeightMethod = "katz"
     attenuation: float = 0.5
@@ -249,8 +250,10 @@ class BreakerOptions:
         one_of("weights", self.weights, WeightMethod)
         one_of("stream", self.stream, Stream, optional=True)
         share("alpha", self.alpha, one=False)
-        for name in ("equivalence", "breadth", "fast_alpha", "slow_alpha"):
+        for name in ("equivalence", "breadth", "fast_alpha"):
             share(name, getattr(self, name))
+        if self.slow_alpha is not None:
+            share("slow_alpha", self.slow_alpha)
         share("attenuation", self.attenuation, zero=True)
         at_least("cooldown", self.cooldown, 0)
         at_least("max_retries", self.max_retries, 0)

@@ -314,7 +314,8 @@ class RunTracer:
             **fixed,
             **clean_attributes(attributes),
         }
-        if isinstance(parent, Span):
+        # Asked of the context, since asking whether something is a span is slow: an abstract class.
+        if parent is not None and not isinstance(parent, Context):
             parent = trace.set_span_in_context(parent)
         span = self.telemetry.tracer.start_span(
             name,
@@ -324,7 +325,7 @@ class RunTracer:
             links=links,
             start_time=start_time,
         )
-        assert isinstance(span, Span)  # AlwaysRecordSampler: every span is a recording one
+        span = cast(Span, span)  # AlwaysRecordSampler: every span is a recording one
         with self._lock:
             self._open[id(span)] = span
             self.started[span_type] += 1

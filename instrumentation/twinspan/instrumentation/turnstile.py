@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 
 class Turnstile:
@@ -44,7 +44,8 @@ class Turnstile:
             self._waiting.append(ticket)
             return ticket
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Let the next one through."""
         with self._lock:
             while self._waiting:
                 ticket = self._waiting.popleft()
@@ -53,21 +54,19 @@ class Turnstile:
                     return
             self._taken = False
 
-    @contextmanager
-    def turn(self, *, timeout: float) -> Generator[None]:
+    def turn(self, *, timeout: float) -> Turn:
         """Wait for one's turn in a thread.
 
         On the thread of an event loop nobody is waited for, since who is ahead may need that
         loop; and nobody is waited for longer than `timeout` seconds. A host that hangs is worse
         than a decision that was taken out of turn.
         """
+        return Turn(self, timeout)
+
+    def arrive(self, timeout: float) -> bool:
+        """Wait for one's turn; returns whether it came, and has to be given back."""
         ticket = self._arrive()
-        mine = ticket is None or self._waited(ticket, 0.0 if _on_a_loop() else timeout)
-        try:
-            yield
-        finally:
-            if mine:
-                self._leave()
+        return ticket is None or self._waited(ticket, 0.0 if _on_a_loop() else timeout)
 
     @staticmethod
     def _waited(ticket: Future[None], timeout: float) -> bool:
@@ -86,12 +85,32 @@ class Turnstile:
                 await asyncio.wrap_future(ticket)
             except asyncio.CancelledError:
                 if not ticket.cancelled():
-                    self._leave()
+                    self.leave()
                 raise
         try:
             yield
         finally:
-            self._leave()
+            self.leave()
+
+
+class Turn:
+    """One's turn, for a block.
+
+    A class, since every superstep passes it: a generator would cost three times as much.
+    """
+
+    __slots__ = ("_mine", "_timeout", "_turnstile")
+
+    def __init__(self, turnstile: Turnstile, timeout: float) -> None:
+        self._turnstile = turnstile
+        self._timeout = timeout
+
+    def __enter__(self) -> None:
+        self._mine = self._turnstile.arrive(self._timeout)
+
+    def __exit__(self, *_: object) -> None:
+        if self._mine:
+            self._turnstile.leave()
 
 
 def _on_a_loop() -> bool:

@@ -30,6 +30,7 @@ from twinspan.collector.intervention.trust import Weighting
 from twinspan.collector.intervention.verdicts import Review
 from twinspan.collector.langgraph import guard
 from twinspan.instrumentation.clients import ChatRequest, ScriptedClient
+from twinspan.instrumentation.probing.guard import current_probe
 
 WOMAN: Final = "She runs a bakery, and her accounts are in order."
 MAN: Final = "He runs a bakery, and his accounts are in order."
@@ -97,8 +98,9 @@ class LoanReview:
         return graph
 
     def _drawn(self, node: str, text: str) -> float:
-        # Draw k of a text depends on nothing else: however nodes are scheduled, the same answers.
-        asked = f"{node}|{text}"
+        # Draw k of a text depends on nothing else: however nodes are scheduled, the same answers,
+        # and the same verdict whether anybody probes meanwhile or not.
+        asked = f"{node}|{text}{'' if current_probe() is None else '|probe'}"
         with self._lock:
             self.calls += 1
             number = self._asked[asked]

@@ -51,6 +51,19 @@ def test_a_run_never_spends_more_than_its_budget() -> None:
     assert refused and all(c.EFFECT_VALUE not in s for s in refused)
 
 
+def test_no_wealth_is_kept_for_supersteps_in_which_nothing_is_probed() -> None:
+    """The monitor's first bet is its only one where one node is probed; nothing halts here."""
+    spans = spans_of(nodes=["analyst_a"], mode="shadow", alpha=1e-9)
+    (root,) = (run for run in spans.of("run") if c.GRAPH_DEPTH in run)
+    assert (root[c.GRAPH_DEPTH], root[c.GRAPH_PROBED_DEPTH]) == (3, 1)
+    (probed,) = spans.of("probe_set")
+    e_value, share = probed[c.EFFECT_E_VALUE], probed[c.NODE_WEIGHT_SHARE]
+    assert e_value > 100
+    assert spans.of("network")[-1][c.MONITOR_VALUE] == pytest.approx(
+        0.8 * e_value + 0.2 * (1 + share * (e_value - 1)), rel=1e-6
+    )
+
+
 def test_nodes_are_drawn_by_blast_radius_and_the_rate_is_recorded() -> None:
     """Every node keeps a chance, and the score is corrected for it."""
     decided: dict[str, set[str]] = {}

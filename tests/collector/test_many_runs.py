@@ -54,6 +54,18 @@ def test_memory_is_flat(
     assert seen[3] <= seen[1] + 0.01 * seen[1], "nothing grows with the number of runs"
 
 
+def test_a_host_whose_runs_never_end_is_not_flooded_with_warnings(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first run that is given up is told, then only when there are twice as many."""
+    plant = Plant.build()
+    plant.gate.runs._most = 5  # pyright: ignore[reportPrivateUsage]
+    for _ in never_ending(plant, 105):
+        pass
+    told = [record.args for record in caplog.records if "never ended" in record.message]
+    assert [args[0] for args in told if isinstance(args, tuple)] == [1, 2, 4, 8, 16, 32, 64]
+
+
 def test_a_run_that_was_given_up_is_forgotten_by_the_recorder_too(tmp_path: Path) -> None:
     plant = Plant.build(tmp_path / "spans")
     plant.gate.runs._most = 5  # pyright: ignore[reportPrivateUsage]

@@ -201,6 +201,8 @@ def test_the_levels_of_all_restarts_sum_to_at_most_half_of_alpha() -> None:
 def test_a_monitor_for_a_graph_knows_its_depth_and_its_loops() -> None:
     plain = RunMonitor.for_graph(AgentDAG([("a", "b"), ("b", "c")]), AXES)
     assert (plain.depth, plain.cyclic, plain.node_count) == (3, False, 3)
+    one_probed = RunMonitor.for_graph(AgentDAG([("a", "b"), ("b", "c")]), AXES, probed_depth=1)
+    assert (one_probed.depth, one_probed.cyclic, one_probed.node_count) == (1, False, 3)
     looped = RunMonitor.for_graph(AgentDAG([("a", "b"), ("b", "a")]), AXES, alpha=0.01)
     assert (looped.depth, looped.cyclic, looped.alpha) == (None, True, 0.01)
 

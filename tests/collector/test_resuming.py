@@ -387,7 +387,7 @@ def forge_reset(spans: Path, run_id: str) -> None:
     recorder = Recorder(spans)
     state = state_of(run, Telemetry([recorder]).run(run_id, resumed=True))
     state.control.state = replace(state.control.state, state=BreakerState.ESCALATED)
-    reset_state(state, options=run.options, by="Mallory")
+    reset_state(state, by="Mallory")
     recorder.shutdown()
 
 

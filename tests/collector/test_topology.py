@@ -90,6 +90,29 @@ def test_depth_is_the_longest_path_networkx_finds(edges: list[tuple[str, str]]) 
 
 
 @settings(max_examples=40)
+@given(EDGES, st.sets(NAMES))
+def test_a_node_can_run_at_every_length_of_a_path_that_ends_in_it(
+    edges: list[tuple[str, str]], meant: set[str]
+) -> None:
+    """Against all paths, one by one."""
+    graph = nx.DiGraph(forward(edges))
+    first = [node for node in graph if not graph.in_degree(node)]
+    lengths = {
+        len(path)
+        for node in meant & set(graph)
+        for start in first
+        for path in ([[node]] if start == node else nx.all_simple_paths(graph, start, node))
+    }
+    dag = AgentDAG(forward(edges))
+    assert dag.depth_of(meant.__contains__) == len(lengths)
+    assert dag.depth_of(lambda node: True) == dag.depth
+
+
+def test_with_a_cycle_nobody_knows_when_a_node_can_run() -> None:
+    assert AgentDAG([("a", "b"), ("b", "a")]).depth_of(lambda node: True) is None
+
+
+@settings(max_examples=40)
 @given(EDGES)
 def test_acyclic_means_what_networkx_means(edges: list[tuple[str, str]]) -> None:
     assert AgentDAG(edges).is_acyclic == nx.is_directed_acyclic_graph(nx.DiGraph(edges))

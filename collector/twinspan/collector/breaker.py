@@ -7,8 +7,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from scipy.special import expit
-
 from twinspan.collector.accumulator import FAST_ALPHA, SLOW_ALPHA, warmup_factor
 from twinspan.collector.decision import BreakerDecision, BreakerState, Decision, Reason
 from twinspan.instrumentation.errors import ConfigurationError, InvalidMeasurement
@@ -154,10 +152,15 @@ class CircuitBreaker:
         >>> CircuitBreaker(1.0, 0.5).mixing_ratio(1.0), CircuitBreaker(1.0, 0.5).mixing_ratio(1.1)
         (0.5, 0.689974)
         """
-        width = self.transition_width
-        if self.tau_enter is None or width is None or fast is None:
+        if fast is None or self.tau_enter is None:
             return None
-        return float(expit((fast - self.tau_enter) / width))
+        width = self.transition_width
+        if width is None:
+            return None
+        # Of the smaller share, so that neither end overflows or loses digits.
+        distance = (fast - self.tau_enter) / width
+        less = math.exp(-abs(distance))
+        return (1.0 if distance >= 0 else less) / (1.0 + less)
 
     def margin(self, fast: float | None, state: BreakerState) -> float | None:
         """B_fast minus the threshold that decides in this state."""

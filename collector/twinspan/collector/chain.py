@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.quick_json import quick_json
 
 GENESIS: Final = "0" * 64
 """What the first decision of a run names as its predecessor."""
@@ -17,6 +18,16 @@ UNHASHED: Final = frozenset({c.AUDIT_HASH, c.AUDIT_SEQ, c.AUDIT_WRITER})
 
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+
+
+def canonical(content: Mapping[str, object]) -> bytes:
+    """Attributes as JSON: keys sorted, no spaces, ASCII, numbers as Python writes them.
+
+    >>> canonical({"b": 0.5, "a": ("x", "y")}), canonical({"n": 1e-7})
+    (b'{"a":["x","y"],"b":0.5}', b'{"n":1e-07}')
+    """
+    quick = quick_json(content)
+    return _encode(content).encode() if quick is None else quick
 
 
 def decision_hash(attributes: Mapping[str, object], previous: str) -> str:
@@ -33,4 +44,4 @@ def decision_hash(attributes: Mapping[str, object], previous: str) -> str:
         key: value for key, value in attributes.items() if key not in UNHASHED and value is not None
     }
     content[c.AUDIT_PREV_HASH] = previous
-    return hashlib.sha256(_encode(content).encode()).hexdigest()
+    return hashlib.sha256(canonical(content)).hexdigest()

@@ -25,8 +25,8 @@ from twinspan.collector.resetting import reset_recorded, reset_state
 from twinspan.collector.resuming import TakenUp, take_up
 from twinspan.collector.run_control import (
     RunControl,
-    machine_of,
     measurement_of,
+    options_for,
 )
 from twinspan.collector.run_files import read_run
 from twinspan.collector.runs import Runs, RunState
@@ -44,7 +44,7 @@ from twinspan.instrumentation.gate import (
     Verdict,
 )
 from twinspan.instrumentation.run import topology_attributes
-from twinspan.instrumentation.settings import Settings
+from twinspan.instrumentation.settings import BreakerOptions, Settings
 from twinspan.instrumentation.tracing import RunTracer
 
 _logger = logging.getLogger(__name__)
@@ -71,6 +71,17 @@ class Incident:
         return [record for record in self.scored if record.task_id not in repaired]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weighed:
+    """A graph with what is known of it before a run."""
+
+    dag: AgentDAG
+    options: BreakerOptions
+    weights: DependencyWeights
+    nodes: Mapping[str, NodeWeight]
+    probed_depth: int | None
+
+
 def _attempt(attempt: int) -> dict[str, object]:
     return {c.SUPERSTEP_ATTEMPT: attempt} if attempt else {}
 
@@ -82,7 +93,7 @@ def _is_news(state: RunState, boundary: Boundary, records: Sequence[ProbeRecord]
     new scores its decision stands. What waits for a person goes on waiting.
     """
     return (
-        any(record.delta is not None for record in records)
+        any([record.delta is not None for record in records])
         or not state.control.has_decided(*boundary.place)
         or state.control.state.state is BreakerState.ESCALATED
     )
@@ -101,10 +112,10 @@ class ControlGate:
         self.runs = Runs()
         self.recorder = recorder
         self._control = ControlProcessor(self.runs)
-        self._machine = machine_of(settings.breaker)
         self._repairs = Repairs.of(settings)
-        self._weighed: dict[Topology, tuple[AgentDAG, DependencyWeights]] = {}
+        self._weighed: dict[Topology, _Weighed] = {}
         self._unfinished: set[str] = set()
+        self._told_at = 1
         file = settings.breaker.history
         self._history = None if file is None else read_history(file)
 
@@ -124,26 +135,22 @@ class ControlGate:
 
     def open_run(self, run: RunTracer, topology: Topology) -> RunPlan:
         """Weigh the graph, and give the run a state of its own."""
-        options = self.settings.breaker
-        dag, weighed = self._weigh(topology)
+        graph = self._weigh(topology)
+        dag, weighed, probed_depth = graph.dag, graph.weights, graph.probed_depth
         scaled, shares = weighed.scaled, weighed.shares
-        weights = {
-            node: NodeWeight(scaled=scaled[node], share=shares[node], method=options.weights)
-            for node in dag.nodes
-        }
-        fresh = RunControl.begin(
-            dag, scaled, self.settings.probe.labels, options, machine=self._machine
-        )
+        labels = self.settings.probe.labels
+        fresh = RunControl.begin(dag, scaled, labels, graph.options, probed_depth=probed_depth)
         taken = self._take_up(run, topology, fresh) if run.resumed else None
         state = RunState(tracer=run, control=fresh) if taken is None else taken.state
         self._make_room(self.runs.open(run.run_id, state))
         return RunPlan(
-            weights=weights,
+            weights=graph.nodes,
             rates=self._rates(shares),
             attributes={
-                **run_configuration(options),
+                **run_configuration(fresh.options),
                 c.GRAPH_CYCLIC: not weighed.acyclic,
                 c.GRAPH_DEPTH: dag.depth or None,
+                c.GRAPH_PROBED_DEPTH: probed_depth,
                 c.GRAPH_NODE_COUNT: len(dag),
                 c.AUDIT_AXES: list(self.settings.probe.labels),
                 c.RUN_RESUMED: None if taken is None else taken.how,
@@ -166,7 +173,6 @@ class ControlGate:
                     run,
                     fresh,
                     graph_id=topology_attributes(topology)[c.GRAPH_ID],
-                    options=self.settings.breaker,
                 )
         if kept is not None:
             kept.tracer = run
@@ -179,12 +185,18 @@ class ControlGate:
         return TakenUp(state=RunState(tracer=run, control=fresh), how="lost")
 
     def _make_room(self, gone: Sequence[str]) -> None:
-        """Let go of runs that never ended."""
+        """Let go of runs that never ended; told again only when there are twice as many."""
         for run_id in gone:
-            _logger.warning(
-                "run %s never ended and was given up; if it goes on, it is not controlled", run_id
-            )
             self.run_ended(run_id)
+        given_up = self.runs.given_up
+        if given_up >= self._told_at:
+            self._told_at = 2 * given_up
+            _logger.warning(
+                "%d run(s) never ended and were given up, %s the latest; "
+                "one that goes on is not controlled",
+                given_up,
+                gone[-1],
+            )
 
     def _rates(self, shares: Mapping[str, float]) -> dict[str, float]:
         """Probability of probing each node that may be probed."""
@@ -197,12 +209,26 @@ class ControlGate:
             covered, expected=min(expected, len(covered)), minimum=options.minimum_rate
         )
 
-    def _weigh(self, topology: Topology) -> tuple[AgentDAG, DependencyWeights]:
+    def _weigh(self, topology: Topology) -> _Weighed:
         known = self._weighed.get(topology)
         if known is None:
             options = self.settings.breaker
             dag = AgentDAG(topology.edges, nodes=topology.nodes)
-            known = (dag, dependency_weights(dag, options.weights, options.attenuation))
+            weights = dependency_weights(dag, options.weights, options.attenuation)
+            known = _Weighed(
+                dag=dag,
+                options=options_for(dag, options),
+                weights=weights,
+                nodes={
+                    node: NodeWeight(
+                        scaled=weights.scaled[node],
+                        share=weights.shares[node],
+                        method=options.weights,
+                    )
+                    for node in dag.nodes
+                },
+                probed_depth=dag.depth_of(self.settings.probe.covers) or None,
+            )
             self._weighed[topology] = known
         return known
 
@@ -213,8 +239,9 @@ class ControlGate:
         state = self.runs.get(boundary.run.run_id)
         if state is None or not self.settings.probe.axes:
             return PROCEED
-        records = self.runs.take_out(boundary.run.run_id, boundary.scope, boundary.superstep)
-        attempt = state.halts.get(boundary.place, 0)
+        place = boundary.place
+        records = self.runs.take_out(boundary.run.run_id, *place)
+        attempt = state.halts.get(place, 0)
         if not attempt:
             records = state.undecided(records)
             if not _is_news(state, boundary, records):
@@ -224,21 +251,23 @@ class ControlGate:
         decision = self._decide(
             state, boundary, evidence, suspects, attempt=attempt, is_repair=is_repair
         )
-        guilty = suspects if decision.halted else ()
+        halted = decision.halted
+        guilty = suspects if halted else ()
         tell(
             state,
             boundary,
             decision,
-            options=self.settings.breaker,
             evidence=evidence,
             guilty=guilty,
             extra=_attempt(attempt),
         )
-        if attempt and not decision.halted:
-            del state.halts[boundary.place]
+        if attempt and not halted:
+            del state.halts[place]
             state.note_decided(records)
+        if not halted or not decision.enforced:
+            return PROCEED
         incident = Incident(decision=decision, guilty=guilty, scored=evidence.scored)
-        return self._verdict(boundary, incident)
+        return self._stop(boundary, incident)
 
     def _decide(
         self,
@@ -261,10 +290,8 @@ class ControlGate:
             edge=edges[0] if edges else None,
         )
 
-    def _verdict(self, boundary: Boundary, incident: Incident) -> Verdict:
+    def _stop(self, boundary: Boundary, incident: Incident) -> Verdict:
         decision, guilty = incident.decision, incident.guilty
-        if not decision.halted or not decision.enforced:
-            return PROCEED
         if self.recorder is not None:
             self.recorder.commit(boundary.run.run_id)
         repairs = self.settings.breaker.mode == "repair" and bool(guilty)
@@ -315,7 +342,7 @@ class ControlGate:
         order = [*([] if first is None else [first]), *self._repairs.order(route)]
         decision, held = incident.decision, dict[str, Tried]()
         tried: list[Tried] = []
-        for number in range(self._machine.max_retries):
+        for number in range(state.control.machine.max_retries):
             repairer = order[min(number, len(order) - 1)]
             now = await self._intervene(
                 state, boundary, incident, repairer=repairer, route=route, but=held
@@ -399,7 +426,6 @@ class ControlGate:
             state,
             boundary,
             decision,
-            options=self.settings.breaker,
             evidence=evidence,
             guilty=incident.guilty,
             extra={
@@ -494,7 +520,7 @@ class ControlGate:
         state = state or self.runs.kept(run_id)
         if state is None:
             raise UnknownRun(run_id, where="this process, which keeps no record")
-        decision = reset_state(state, options=self.settings.breaker, by=by)
+        decision = reset_state(state, by=by)
         if self.recorder is not None:
             self.recorder.commit(run_id)
         return decision

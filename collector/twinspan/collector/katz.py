@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import spsolve_triangular
 
-from twinspan.collector.spectral import spectral_radius
 from twinspan.collector.topology import AgentDAG, GraphLike, as_dag
 from twinspan.instrumentation.errors import TopologyError
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# scipy is imported where it is needed: a third of what starting a command or an agent costs.
+
 DEFAULT_ATTENUATION: Final = 0.5
+
+SMALL: Final = 256
+"""Nodes up to which a graph without cycles is solved node by node."""
 
 SAFE_GAIN: Final = 0.5
 """Largest attenuation times spectral radius allowed inside a loop: far from divergence at 1."""
@@ -120,7 +124,9 @@ def blast_radius(graph: AgentDAG, attenuation: float = DEFAULT_ATTENUATION) -> B
     _check_positive(attenuation)
     if not len(graph):
         return BlastRadius(log_values=np.zeros(0), attenuation=attenuation, acyclic=True)
-    values = _substituted(graph, attenuation)
+    values = (
+        _followed(graph, attenuation) if len(graph) <= SMALL else _substituted(graph, attenuation)
+    )
     if values is not None:
         return BlastRadius(log_values=np.log(values), attenuation=attenuation, acyclic=True)
     return _Condensed(graph, attenuation).solve()
@@ -131,12 +137,27 @@ def _check_positive(attenuation: float) -> None:
         raise TopologyError(f"attenuation {attenuation!r} must be positive; 0.5 is the default")
 
 
+def _followed(graph: AgentDAG, attenuation: float) -> Vector | None:
+    """The same as `_substituted`, for a graph so small that importing scipy would take longer."""
+    if not graph.is_acyclic:
+        return None
+    values = [1.0] * len(graph)
+    for name in reversed(graph.topological_order()):
+        place = graph.position(name)
+        below = sum(values[each] for each in graph.successor_positions[place])
+        values[place] += attenuation * below
+    return np.array(values) if all(map(math.isfinite, values)) else None
+
+
 def _substituted(graph: AgentDAG, attenuation: float) -> Vector | None:
     """Substitution from the leaves up; ``None`` with a cycle or beyond the range of a float.
 
     Strongly connected pieces are numbered leaves first. In that order the matrix of a graph
     without cycles is triangular, which is checked, since scipy does not promise the numbering.
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import spsolve_triangular
+
     size = len(graph)
     count, piece = _pieces(graph)
     rows, columns = piece[graph.sources], piece[graph.targets]
@@ -203,6 +224,8 @@ class _Condensed:
         self.log_values[list(nodes)] = _fixed_point(inside, outside, math.log(factor))
 
     def _inside(self, nodes: Sequence[int]) -> csr_array:
+        from scipy.sparse import csr_array
+
         local = {node: row for row, node in enumerate(nodes)}
         pairs = [
             (local[node], local[successor])
@@ -219,6 +242,8 @@ class _Condensed:
             raise TopologyError(
                 f"attenuation {self.attenuation:g} needs a graph without cycles; use one below 1"
             )
+        from twinspan.collector.spectral import spectral_radius
+
         radius = spectral_radius(inside)
         limit = SAFE_GAIN / radius
         if self.attenuation <= limit * (1 + 1e-9):
@@ -243,6 +268,9 @@ class _Condensed:
 
 
 def _pieces(graph: AgentDAG) -> tuple[int, NDArray[np.int32]]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     entries = (np.ones(len(graph.sources)), (graph.sources, graph.targets))
     adjacency = csr_array(entries, shape=(len(graph), len(graph)))
     return connected_components(adjacency, directed=True, connection="strong")

@@ -19,8 +19,15 @@ from twinspan.instrumentation.errors import ConfigurationError, NothingToReset
 from twinspan.instrumentation.settings import Trigger
 
 
-class _Outcome(NamedTuple):
-    """Where a superstep leads."""
+class Outcome(NamedTuple):
+    """Where a superstep leads.
+
+    Attributes:
+        to: the state after it.
+        decision, reason: what becomes of the payload, and why.
+        attempts: interventions of the incident so far.
+        cooldown: supersteps of cool-down still to come.
+    """
 
     to: BreakerState
     decision: Decision
@@ -133,7 +140,7 @@ class ControlMachine:
             slow_deviation=inputs.slow_deviation,
         )
         reading = self._reading(thresholds, inputs)
-        outcome = self._outcome(state, inputs, reading)
+        outcome = self.outcome(state, inputs, reading)
         return self._moved(state, inputs, outcome, thresholds, reading)
 
     def reset(
@@ -159,14 +166,21 @@ class ControlMachine:
             return state, known
         if state.state in WATCHING:
             raise NothingToReset(state=state.state.value)
-        outcome = _Outcome(BreakerState.NORMAL, Decision.PROCEED, Reason.RESET_BY_PERSON)
+        outcome = Outcome(BreakerState.NORMAL, Decision.PROCEED, Reason.RESET_BY_PERSON)
         reading = self._reading(self.breaker, inputs)
         return self._moved(state, inputs, outcome, self.breaker, reading)
 
     def _reading(self, thresholds: CircuitBreaker, inputs: ControlInputs) -> Reading:
         return read(thresholds, inputs, rule=self.rule, monitor_warn=self.monitor_warn)
 
-    def _outcome(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> _Outcome:
+    def outcome(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> Outcome:
+        """Where the numbers of a superstep lead from a state.
+
+        Args:
+            state: the run's state before.
+            inputs: of it only how it was measured counts, and whether B_fast rose.
+            reading: what the numbers mean.
+        """
         if state.state == BreakerState.ESCALATED:
             return self._escalated(state, Reason.AWAITING_PERSON)
         if state.state not in WATCHING:
@@ -175,7 +189,7 @@ class ControlMachine:
             return self._intervened(state, reading.alarm)
         return _passing(reading, Reason.WITHIN_LIMITS)
 
-    def _recovering(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> _Outcome:
+    def _recovering(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> Outcome:
         if inputs.measurement == "failed":
             return self._intervened(state, Reason.REPAIR_FAILED)
         if state.cooldown and inputs.measurement not in ("repair", "unproven"):
@@ -192,7 +206,7 @@ class ControlMachine:
             return self._held(state, Reason.NOT_REMEASURED, cooldown=0)
         return _passing(reading, Reason.RECOVERED)
 
-    def _cooling(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> _Outcome:
+    def _cooling(self, state: ControlState, inputs: ControlInputs, reading: Reading) -> Outcome:
         # A restarted monitor has forgotten what it was halted for; the averages fade slowly, so
         # a high B_fast says nothing new unless it rose.
         if reading.restarting and reading.alarm:
@@ -201,24 +215,24 @@ class ControlMachine:
             return self._intervened(state, Reason.ROSE_IN_COOLDOWN)
         return self._held(state, Reason.COOLING_DOWN, cooldown=state.cooldown - 1)
 
-    def _intervened(self, state: ControlState, reason: Reason) -> _Outcome:
+    def _intervened(self, state: ControlState, reason: Reason) -> Outcome:
         if state.attempts >= self.max_retries:
             return self._escalated(state, Reason.RETRIES_EXHAUSTED)
         decision = Decision.REROUTE if self.reroute else Decision.HALT
         attempts = state.attempts + 1
-        return _Outcome(BreakerState.INTERVENTION, decision, reason, attempts, self.cooldown)
+        return Outcome(BreakerState.INTERVENTION, decision, reason, attempts, self.cooldown)
 
-    def _held(self, state: ControlState, reason: Reason, *, cooldown: int) -> _Outcome:
-        return _Outcome(BreakerState.RECOVERY, Decision.HALT, reason, state.attempts, cooldown)
+    def _held(self, state: ControlState, reason: Reason, *, cooldown: int) -> Outcome:
+        return Outcome(BreakerState.RECOVERY, Decision.HALT, reason, state.attempts, cooldown)
 
-    def _escalated(self, state: ControlState, reason: Reason) -> _Outcome:
-        return _Outcome(BreakerState.ESCALATED, Decision.ESCALATE, reason, state.attempts)
+    def _escalated(self, state: ControlState, reason: Reason) -> Outcome:
+        return Outcome(BreakerState.ESCALATED, Decision.ESCALATE, reason, state.attempts)
 
     def _moved(
         self,
         state: ControlState,
         inputs: ControlInputs,
-        outcome: _Outcome,
+        outcome: Outcome,
         thresholds: CircuitBreaker,
         reading: Reading,
     ) -> tuple[ControlState, BreakerDecision]:
@@ -240,7 +254,7 @@ class ControlMachine:
         self,
         state: ControlState,
         inputs: ControlInputs,
-        outcome: _Outcome,
+        outcome: Outcome,
         thresholds: CircuitBreaker,
         reading: Reading,
         frozen: object,
@@ -273,10 +287,10 @@ class ControlMachine:
         )
 
 
-def _passing(reading: Reading, reason: Reason) -> _Outcome:
+def _passing(reading: Reading, reason: Reason) -> Outcome:
     if reading.warning:
-        return _Outcome(BreakerState.WARNING, Decision.WARN, reading.warning)
-    return _Outcome(BreakerState.NORMAL, Decision.PROCEED, reason)
+        return Outcome(BreakerState.WARNING, Decision.WARN, reading.warning)
+    return Outcome(BreakerState.NORMAL, Decision.PROCEED, reason)
 
 
 def _rose(state: ControlState, inputs: ControlInputs) -> bool:
@@ -286,7 +300,7 @@ def _rose(state: ControlState, inputs: ControlInputs) -> bool:
 
 
 def _frozen(
-    state: ControlState, inputs: ControlInputs, outcome: _Outcome
+    state: ControlState, inputs: ControlInputs, outcome: Outcome
 ) -> tuple[object, str | None]:
     if outcome.to in WATCHING:
         return None, None

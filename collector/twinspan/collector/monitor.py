@@ -40,8 +40,8 @@ class RunMonitor:
     Args:
         axes: every protected attribute that may be probed.
         alpha: P(any false halt in a run), in (0, 1).
-        depth: supersteps of the run if known; start masses are then equal, else they fall like
-            1 / (t (t + 1)).
+        depth: supersteps of the run with a probe, if known; start masses are then equal, else they
+            fall like 1 / (t (t + 1)).
         sparse_share: part of the wealth given to the sparse strategy, in [0, 1].
         overshoot: use the orbits of the cells to shift what lies above the limit.
         cyclic: nodes may fire again; the k-th firing stakes ``share / (k (k + 1))`` on itself.
@@ -83,15 +83,62 @@ class RunMonitor:
 
     @classmethod
     def for_graph(
-        cls, graph: AgentDAG, axes: Sequence[str], *, alpha: float = DEFAULT_ALPHA
+        cls,
+        graph: AgentDAG,
+        axes: Sequence[str],
+        *,
+        alpha: float = DEFAULT_ALPHA,
+        probed_depth: int | None = None,
     ) -> Self:
         """A monitor that knows the depth, the cycles and the size of the graph.
+
+        Args:
+            graph: the nodes and edges that are known before the run.
+            axes: every protected attribute that may be probed.
+            alpha: P(any false halt in a run), in (0, 1).
+            probed_depth: supersteps in which a node that may be probed can run, if known; no
+                wealth is kept for the others.
 
         >>> RunMonitor.for_graph(AgentDAG([("a", "b")]), ("age",)).depth
         2
         """
-        depth = graph.depth or None
-        return cls(axes=axes, alpha=alpha, depth=depth, cyclic=depth is None, node_count=len(graph))
+        return cls.for_shape(
+            axes,
+            depth=graph.depth or None,
+            node_count=len(graph),
+            alpha=alpha,
+            probed_depth=probed_depth,
+        )
+
+    @classmethod
+    def for_shape(
+        cls,
+        axes: Sequence[str],
+        *,
+        depth: int | None,
+        node_count: int,
+        alpha: float = DEFAULT_ALPHA,
+        probed_depth: int | None = None,
+    ) -> Self:
+        """The same for a graph of which only depth and size are known.
+
+        Args:
+            axes: every protected attribute that may be probed.
+            depth: nodes on its longest path; None with a cycle.
+            node_count: its nodes.
+            alpha: P(any false halt in a run), in (0, 1).
+            probed_depth: see :meth:`for_graph`.
+
+        >>> RunMonitor.for_shape(("age",), depth=3, node_count=4, probed_depth=1).depth
+        1
+        """
+        return cls(
+            axes=axes,
+            alpha=alpha,
+            depth=depth and (probed_depth or depth),
+            cyclic=depth is None,
+            node_count=node_count,
+        )
 
     def initial(self) -> MonitorState:
         """The state before the first superstep."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from twinspan.collector.control_state import WATCHING, ControlState
 from twinspan.collector.decision import BreakerDecision
 from twinspan.collector.evidence import Evidence
 from twinspan.collector.monitor import RunMonitor
+from twinspan.collector.orbits import Key, Orbits
 from twinspan.collector.recorded import Attributes, RecordedRun, RecordedSuperstep, dag_of
 from twinspan.collector.run_control import RunControl, measurement_of, superstep_id
 from twinspan.collector.telling import options_of
-from twinspan.collector.weights import dependency_weights
+from twinspan.collector.topology import AgentDAG
+from twinspan.collector.weights import DependencyWeights, dependency_weights
 from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.settings import BreakerOptions
+from twinspan.instrumentation.orbit import StakedOrbit
+from twinspan.instrumentation.settings import BreakerOptions, WeightMethod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +39,33 @@ class Reckoned:
 def begin(run: RecordedRun, told: Attributes, options: BreakerOptions | None) -> RunControl:
     """The control of a run as one of its root spans announces it."""
     used, dag = options or options_of(told), dag_of(told)
-    weights = dependency_weights(dag, used.weights, used.attenuation).scaled
-    control = RunControl.begin(dag, weights, run.axes_of(told), used)
+    weights = graph_weights(dag, used).scaled
+    probed_depth = told.get(c.GRAPH_PROBED_DEPTH)
+    control = RunControl.begin(dag, weights, run.axes_of(told), used, probed_depth=probed_depth)
     if not len(dag) and told.get(c.GRAPH_NODE_COUNT):
         # Too large to be spelled out: weights are on the probe sets, the rest is told in numbers.
-        depth = told.get(c.GRAPH_DEPTH)
-        control.monitor = RunMonitor(
-            axes=control.monitor.axes,
-            alpha=used.alpha,
+        depth, node_count = told.get(c.GRAPH_DEPTH), int(told[c.GRAPH_NODE_COUNT])
+        control.monitor = RunMonitor.for_shape(
+            control.monitor.axes,
             depth=depth,
-            cyclic=depth is None,
-            node_count=int(told[c.GRAPH_NODE_COUNT]),
+            node_count=node_count,
+            alpha=used.alpha,
+            probed_depth=probed_depth,
         )
         if control.paths is not None:
-            control.paths.horizon = depth or int(told[c.GRAPH_NODE_COUNT])
+            control.paths.horizon = depth or node_count
             control.paths.begin()
     return control
+
+
+def graph_weights(dag: AgentDAG, options: BreakerOptions) -> DependencyWeights:
+    """The blast radii of a recorded graph under some options."""
+    return _weights(dag, options.weights, options.attenuation)
+
+
+@lru_cache(maxsize=16)
+def _weights(dag: AgentDAG, method: WeightMethod, attenuation: float) -> DependencyWeights:
+    return dependency_weights(dag, method, attenuation)
 
 
 def reckon(
@@ -58,6 +73,7 @@ def reckon(
     options: BreakerOptions | None = None,
     *,
     control: RunControl | None = None,
+    orbits: Mapping[Key, StakedOrbit] | None = None,
 ) -> Iterator[Reckoned]:
     """Take every decision of a run again, in order.
 
@@ -65,12 +81,15 @@ def reckon(
         run: the run.
         options: the configuration; the recorded one if None.
         control: the control to begin with; as the first root span announces it if None.
+        orbits: orbits of probe sets that are known already, see `staked_orbits`.
     """
     control = begin(run, run.told, options) if control is None else control
+    control.orbits = Orbits(orbits)
     repairs = 0
     for part in run.parts:
         if part.begins_anew and part.told is not None:
             control = goes_on_anew(begin(run, part.told, options), control)
+            control.orbits = Orbits(orbits)
         for item in part.supersteps:
             repairs += item.is_repair
             decision = again(control, item, repairs if item.is_repair else None)

@@ -13,12 +13,11 @@ from twinspan.collector.recorder import Recorder
 from twinspan.collector.resuming import state_of
 from twinspan.collector.run_files import read_run
 from twinspan.collector.runs import RunState
-from twinspan.collector.telling import options_of, tell
+from twinspan.collector.telling import tell
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.errors import ConfigurationError, UnknownRun
 from twinspan.instrumentation.gate import Boundary
 from twinspan.instrumentation.hashing import PayloadHasher
-from twinspan.instrumentation.settings import BreakerOptions
 from twinspan.instrumentation.tracing import Telemetry
 
 
@@ -54,12 +53,12 @@ def reset_recorded(recorder: Recorder, run_id: str, *, by: str) -> BreakerDecisi
     if run is None or not run.told:
         raise UnknownRun(run_id, where=repr(str(recorder.folder)))
     state = state_of(run, Telemetry([recorder]).run(run_id, resumed=True))
-    decision = reset_state(state, options=options_of(run.last_told), by=by)
+    decision = reset_state(state, by=by)
     recorder.close_run(run_id)
     return decision
 
 
-def reset_state(state: RunState, *, options: BreakerOptions, by: str) -> BreakerDecision:
+def reset_state(state: RunState, *, by: str) -> BreakerDecision:
     """The same for a run whose state is in memory."""
     if not by.strip():
         raise ConfigurationError("a reset needs to say who makes it; give a name")
@@ -81,7 +80,6 @@ def reset_state(state: RunState, *, options: BreakerOptions, by: str) -> Breaker
         state,
         boundary,
         decision,
-        options=options,
         evidence=evidence_of([]),
         extra={c.BREAKER_RESET_BY: by.strip()},
     )

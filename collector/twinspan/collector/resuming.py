@@ -17,7 +17,6 @@ from twinspan.collector.run_control import NO_AXIS, RunControl
 from twinspan.collector.runs import RunState
 from twinspan.collector.telling import run_configuration
 from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.settings import BreakerOptions
 from twinspan.instrumentation.tracing import RunTracer
 
 
@@ -41,7 +40,6 @@ def take_up(
     fresh: RunControl,
     *,
     graph_id: object,
-    options: BreakerOptions,
 ) -> TakenUp:
     """The state of a recorded run, for a tracer that goes on with it.
 
@@ -50,10 +48,9 @@ def take_up(
         tracer: the run's spans from here on.
         fresh: the control of a run that begins, by the present configuration.
         graph_id: hash of the present graph.
-        options: the present options.
     """
     last = run.last_told
-    if not last or _is_configured_alike(last, fresh, graph_id, options):
+    if not last or _is_configured_alike(last, fresh, graph_id):
         anew = any(part.begins_anew for part in run.parts)
         return TakenUp(state=state_of(run, tracer, None if anew else fresh), how="recorded")
     before = state_of(run, tracer)
@@ -96,11 +93,9 @@ def _in_order(record: ProbeRecord) -> tuple[str, int, str, str]:
     return record.scope, record.superstep, record.node, record.set_id
 
 
-def _is_configured_alike(
-    told: Attributes, fresh: RunControl, graph_id: object, options: BreakerOptions
-) -> bool:
+def _is_configured_alike(told: Attributes, fresh: RunControl, graph_id: object) -> bool:
     """Whether what the run was decided by last is what is in force now."""
-    present = run_configuration(options)
+    present = run_configuration(fresh.options)
     return (
         {key: told.get(key) for key in present} == present
         and told.get(c.GRAPH_ID) == graph_id

@@ -9,10 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
-from twinspan.collector.accumulator import NetworkAccumulator, NetworkState
+from twinspan.collector.accumulator import (
+    SLOW_ALPHA,
+    NetworkAccumulator,
+    NetworkState,
+    slow_alpha_for_depth,
+)
 from twinspan.collector.breaker import CircuitBreaker
 from twinspan.collector.control_state import (
     WATCHING,
@@ -26,6 +32,7 @@ from twinspan.collector.intervention.measured import Measured
 from twinspan.collector.intervention.routing import Leaning, Spread
 from twinspan.collector.machine import ControlMachine
 from twinspan.collector.monitor import RunMonitor
+from twinspan.collector.orbits import Orbits
 from twinspan.collector.path_watch import PathWatch
 from twinspan.collector.records import ProbeRecord
 from twinspan.collector.topology import AgentDAG
@@ -38,6 +45,21 @@ NO_AXIS: Final = ("",)
 """Axes of a monitor in a run in which nothing is probed."""
 
 
+def options_for(dag: AgentDAG, options: BreakerOptions) -> BreakerOptions:
+    """The options with what they leave to the graph: how far back B_slow remembers.
+
+    >>> options_for(AgentDAG([("a", "b"), ("b", "c")]), BreakerOptions()).slow_alpha
+    0.5
+    >>> options_for(AgentDAG([("a", "b"), ("b", "a")]), BreakerOptions()).slow_alpha
+    0.1
+    """
+    if options.slow_alpha is not None:
+        return options
+    chosen = slow_alpha_for_depth(dag.depth) if dag.depth else SLOW_ALPHA
+    return replace(options, slow_alpha=chosen)
+
+
+@cache
 def machine_of(options: BreakerOptions) -> ControlMachine:
     """The control machine that the options ask for."""
     return ControlMachine(
@@ -47,7 +69,7 @@ def machine_of(options: BreakerOptions) -> ControlMachine:
             tau_warn=options.tau_warn,
             scaling=options.scaling,
             fast_alpha=options.fast_alpha,
-            slow_alpha=options.slow_alpha,
+            slow_alpha=options.slow_alpha or SLOW_ALPHA,
         ),
         trigger=options.trigger,
         cooldown=options.cooldown,
@@ -66,6 +88,7 @@ class RunControl:
         monitor: the evidence of the whole run.
         machine: decides; holds options only.
         weights: blast radius by node, the graph's largest being 1.
+        options: the configuration in force, with nothing left to the graph.
         state: where the run stands.
         before: the network score before the superstep that was taken in last.
         observed: share of the blast radius, by node, whose score was taken in.
@@ -74,12 +97,14 @@ class RunControl:
         resets: how often a person let the run go on.
         on_scale: nodes of the superstep that was taken in last whose scores were accumulated.
         paths: the network score of every axis beside its permuted twins, where they decide.
+        orbits: those of the superstep that was taken in last, and any that were known before.
     """
 
     accumulator: NetworkAccumulator
     monitor: RunMonitor
     machine: ControlMachine
     weights: Mapping[str, float]
+    options: BreakerOptions
     state: ControlState = field(default_factory=ControlState)
     before: NetworkState = field(init=False)
     observed: dict[str, float] = field(default_factory=dict[str, float])
@@ -88,6 +113,7 @@ class RunControl:
     resets: int = 0
     paths: PathWatch | None = None
     on_scale: tuple[str, ...] = ()
+    orbits: Orbits = field(default_factory=Orbits)
 
     def __post_init__(self) -> None:
         self.before = self.accumulator.state
@@ -99,18 +125,31 @@ class RunControl:
         weights: Mapping[str, float],
         axes: Sequence[str],
         options: BreakerOptions,
-        machine: ControlMachine | None = None,
+        *,
+        probed_depth: int | None = None,
     ) -> RunControl:
-        """The control of a run that begins."""
+        """The control of a run that begins.
+
+        Args:
+            dag: the graph as it is known beforehand.
+            weights: blast radius by node, the graph's largest being 1.
+            axes: labels of what may be probed.
+            options: the breaker's.
+            probed_depth: see :meth:`RunMonitor.for_graph`.
+        """
+        options = options_for(dag, options)
         return cls(
             accumulator=NetworkAccumulator(
                 fast_alpha=options.fast_alpha,
-                slow_alpha=options.slow_alpha,
+                slow_alpha=options.slow_alpha or SLOW_ALPHA,
                 reduction=options.reduction,
             ),
-            monitor=RunMonitor.for_graph(dag, tuple(axes) or NO_AXIS, alpha=options.alpha),
-            machine=machine or machine_of(options),
+            monitor=RunMonitor.for_graph(
+                dag, tuple(axes) or NO_AXIS, alpha=options.alpha, probed_depth=probed_depth
+            ),
+            machine=machine_of(options),
             weights=weights,
+            options=options,
             bound=options.equivalence,
             paths=_paths(dag, tuple(axes) or NO_AXIS, options),
         )
@@ -130,7 +169,8 @@ class RunControl:
         self.before, self.on_scale = self.accumulator.state, ()
         if not records:
             return NO_EVIDENCE
-        evidence = evidence_of(records, self.monitor.axes)
+        self.orbits.begin_superstep()
+        evidence = self._evidence_of(records)
         self._accumulate(evidence)
         self.monitor.update(evidence.cells)
         self._follow(evidence)
@@ -152,14 +192,17 @@ class RunControl:
         """
         if not any(record.delta is not None for record in measured):
             return evidence_of([])
-        evidence = evidence_of([*kept, *measured], self.monitor.axes)
+        evidence = self._evidence_of([*kept, *measured])
         self.accumulator.state = self.before
         self._accumulate(evidence)
-        fresh = evidence_of(measured, self.monitor.axes)
+        fresh = self._evidence_of(measured)
         self._restart()
         self.monitor.update(fresh.cells)
         self._follow(fresh)
         return evidence
+
+    def _evidence_of(self, records: Sequence[ProbeRecord]) -> Evidence:
+        return evidence_of(records, self.monitor.axes, self.orbits)
 
     def _restart(self) -> None:
         """Evidence begins afresh, at a smaller alpha."""
@@ -221,8 +264,10 @@ class RunControl:
         before it, and what is written when the run goes on.
         """
         first = superstep_id(scope, superstep, repair, attempt=attempt)
-        names = itertools.chain([first], (f"{first}/part-{n}" for n in itertools.count(2)))
-        return next(name for name in names if name not in self.state.decided)
+        if first not in self.state.decided:
+            return first
+        parts = (f"{first}/part-{n}" for n in itertools.count(2))
+        return next(name for name in parts if name not in self.state.decided)
 
     def _accumulate(self, evidence: Evidence) -> None:
         self.on_scale = self._on_scale(evidence)
@@ -282,13 +327,14 @@ class RunControl:
         edge: str | None = None,
     ) -> ControlInputs:
         network, monitor = self.accumulator.state, self.monitor.state
+        step = network.step
         return ControlInputs(
             superstep=superstep,
-            fast=network.fast if network.step else None,
-            slow=network.slow if network.step else None,
-            step=network.step,
-            fast_deviation=network.fast_average.deviation,
-            slow_deviation=network.slow_average.deviation,
+            fast=network.fast if step else None,
+            slow=network.slow if step else None,
+            step=step,
+            fast_deviation=network.fast_average.deviation if step else None,
+            slow_deviation=network.slow_average.deviation if step else None,
             monitor=monitor.value,
             monitor_limit=monitor.limit,
             path=self.paths is not None and bool(self.paths.fired),

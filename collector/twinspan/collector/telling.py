@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.trace import Link
 from opentelemetry.util.types import AttributeValue
@@ -21,7 +21,7 @@ from twinspan.instrumentation.attributes import clean_attributes
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.gate import Boundary
 from twinspan.instrumentation.settings import BreakerOptions
-from twinspan.instrumentation.span_attributes import plain_attributes, put_attributes
+from twinspan.instrumentation.span_attributes import plain_attributes
 
 
 def configuration(options: BreakerOptions) -> dict[str, object]:
@@ -59,14 +59,8 @@ def run_configuration(options: BreakerOptions) -> dict[str, object]:
     }
 
 
-def options_of(read: Mapping[str, Any]) -> BreakerOptions:
-    """The options that a run span carries; the inverse of `run_configuration`.
-
-    >>> chosen = BreakerOptions(mode="halt", alpha=0.01, cooldown=2)
-    >>> options_of(run_configuration(chosen)) == chosen
-    True
-    """
-    keys = {
+OPTION_KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
         "fast_alpha": c.NETWORK_ALPHA_FAST,
         "slow_alpha": c.NETWORK_ALPHA_SLOW,
         "reduction": c.NETWORK_REDUCTION,
@@ -84,7 +78,18 @@ def options_of(read: Mapping[str, Any]) -> BreakerOptions:
         "equivalence": c.BREAKER_EQUIVALENCE,
         "breadth": c.BREAKER_BREADTH,
     }
-    given = {name: read[key] for name, key in keys.items() if read.get(key) is not None}
+)
+"""The attribute of a run span that carries each of the breaker's options."""
+
+
+def options_of(read: Mapping[str, Any]) -> BreakerOptions:
+    """The options that a run span carries; the inverse of `run_configuration`.
+
+    >>> chosen = BreakerOptions(mode="halt", alpha=0.01, cooldown=2)
+    >>> options_of(run_configuration(chosen)) == chosen
+    True
+    """
+    given = {name: read[key] for name, key in OPTION_KEYS.items() if read.get(key) is not None}
     return BreakerOptions(**given)
 
 
@@ -92,16 +97,17 @@ def _network(state: RunState, evidence: Evidence) -> dict[str, object]:
     control = state.control
     network, monitor = control.accumulator.state, control.monitor.state
     reduced = network.superstep if evidence.scored and control.on_scale else None
-    scored = network.step > 0
+    step = network.step
+    scored = step > 0
     return {
-        c.NETWORK_STEP: network.step,
+        c.NETWORK_STEP: step,
         c.NETWORK_INPUT: None if reduced is None else reduced.value,
         c.NETWORK_ESTIMATOR: network.estimator if scored else None,
         c.NETWORK_SCORE: network.fast if scored else None,
         c.NETWORK_SCORE_RAW: network.fast_average.raw if scored else None,
         c.NETWORK_SCORE_FAST: network.fast if scored else None,
         c.NETWORK_SCORE_SLOW: network.slow if scored else None,
-        c.NETWORK_SCORE_STANDARDIZED: network.fast_standardised,
+        c.NETWORK_SCORE_STANDARDIZED: network.fast_standardised if scored else None,
         c.NETWORK_OBSERVED_WEIGHT: control.observed_share,
         c.NETWORK_PROBE_SETS: tuple([record.set_id for record in evidence.scored]),
         c.MONITOR_VALUE: monitor.value,
@@ -152,6 +158,8 @@ def cut_edges(boundary: Boundary, guilty: Sequence[ProbeRecord]) -> list[str]:
 
     Where a payload leaves the graph, its reader is called `__end__`.
     """
+    if not guilty:
+        return []
     targets = {execution.task_id: execution.targets for execution in boundary.executions}
     edges = [
         c.edge_name(record.node, target)
@@ -174,12 +182,12 @@ def tell(
     boundary: Boundary,
     decision: BreakerDecision,
     *,
-    options: BreakerOptions,
     evidence: Evidence,
     guilty: Sequence[ProbeRecord] = (),
     extra: Mapping[str, object] | None = None,
 ) -> None:
     """Write a decision as a span and chain it to the run's decision before."""
+    halted = decision.halted
     span = boundary.run.start(
         c.SPAN_NETWORK,
         "network",
@@ -187,24 +195,21 @@ def tell(
             c.SUPERSTEP_INDEX: boundary.superstep,
             c.SUPERSTEP_SCOPE: boundary.scope,
             c.SUPERSTEP_NODES: boundary.nodes,
+            **_network(state, evidence),
+            **_decision(decision),
+            **(_cut(boundary, guilty) if halted else {}),
+            **(extra or {}),
         },
-        fixed=_fixed(options),
+        fixed=_fixed(state.control.options),
         parent=boundary.parent,
         links=[Link(record.span, {c.LINK_RELATION: "aggregates"}) for record in evidence.scored],
     )
-    told = {
-        **_network(state, evidence),
-        **_decision(decision),
-        **(_cut(boundary, guilty) if decision.halted else {}),
-        **(extra or {}),
-    }
-    put_attributes(span, clean_attributes(told))
     if decision.transition:
         span.add_event(c.EVENT_TRANSITION, clean_attributes(_decision(decision)))
     state.place = boundary.place
     previous = state.previous_hash
     state.previous_hash = decision_hash(plain_attributes(span), previous)
-    enforced_halt = decision.halted and decision.enforced
+    enforced_halt = halted and decision.enforced
     boundary.run.end(
         span,
         {c.AUDIT_PREV_HASH: previous, c.AUDIT_HASH: state.previous_hash},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeAlias, cast
@@ -219,6 +219,31 @@ class AgentDAG:
         if self._depth is None:
             self._depth = self._longest_path()
         return self._depth
+
+    def depth_of(self, covers: Callable[[str], bool]) -> int | None:
+        """Supersteps in which one of some nodes can run; ``None`` with a cycle.
+
+        A node can run in as many supersteps as there are different lengths of the paths that end
+        in it. Of all nodes it is :attr:`depth`.
+
+        Args:
+            covers: which nodes are meant.
+
+        >>> dag = AgentDAG([("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")])
+        >>> dag.depth, dag.depth_of({"c", "d"}.__contains__), dag.depth_of({"x"}.__contains__)
+        (4, 1, 0)
+        """
+        if not self.is_acyclic:
+            return None
+        # Bit k of a number: a path of k + 1 nodes ends here.
+        reached = [0] * len(self)
+        names, found = self.nodes, 0
+        for place in self._ordered():
+            for before in self.predecessor_positions[place]:
+                reached[place] |= reached[before] << 1
+            reached[place] = reached[place] or 1
+            found |= reached[place] if covers(names[place]) else 0
+        return found.bit_count()
 
     @property
     def topology_id(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from twinspan.collector.breaker import CircuitBreaker
 from twinspan.collector.control_state import ControlInputs
@@ -36,6 +36,26 @@ class Reading:
     warning: Reason | None
 
 
+class Signals(NamedTuple):
+    """Which limits the numbers of one superstep reached.
+
+    Attributes:
+        over, holds: B_fast is at or above `tau_enter`, `tau_exit`.
+        slow: B_slow is where it warns.
+        monitor, near: M is at its limit, at the share of it that warns.
+        path: a path permutation stopped the observed path.
+        judged: B_fast could be compared with thresholds.
+    """
+
+    over: bool
+    holds: bool
+    slow: bool
+    monitor: bool
+    near: bool
+    path: bool
+    judged: bool
+
+
 def read(
     thresholds: CircuitBreaker, inputs: ControlInputs, *, rule: Trigger, monitor_warn: float | None
 ) -> Reading:
@@ -45,23 +65,30 @@ def read(
     >>> read(CircuitBreaker(1.0, 0.5), inputs, rule="both", monitor_warn=None).alarm.value
     'monitor_at_limit_and_fast_at_or_above_exit'
     """
-    over = thresholds.trips(inputs.fast)
-    holds = thresholds.holds(inputs.fast)
-    monitor = _reaches(inputs, 1.0 - LIMIT_TOLERANCE)
-    near = (
-        monitor_warn is not None
-        and rule not in ("threshold", "path")
-        and _reaches(inputs, monitor_warn)
+    signals = Signals(
+        over=thresholds.trips(inputs.fast),
+        holds=thresholds.holds(inputs.fast),
+        slow=thresholds.warns(inputs.slow),
+        monitor=_reaches(inputs, 1.0 - LIMIT_TOLERANCE),
+        near=monitor_warn is not None and _reaches(inputs, monitor_warn),
+        path=inputs.path,
+        judged=thresholds.enabled and inputs.fast is not None,
     )
-    fired = {"threshold": over, "monitor": monitor, "path": inputs.path}
-    alarm = Reason.PATH_AMONG_HIGHEST if inputs.path and rule == "path" else None
+    return reading_of(signals, rule)
+
+
+def reading_of(signals: Signals, rule: Trigger) -> Reading:
+    """What the limits that were reached mean under a rule."""
+    over, holds, slow, monitor, near, path, judged = signals
+    fired = {"threshold": over, "monitor": monitor, "path": path}
+    alarm = Reason.PATH_AMONG_HIGHEST if path and rule == "path" else None
     return Reading(
         fired=tuple(name for name, has_fired in fired.items() if has_fired),
         alarm=alarm or _alarm(rule, over=over, monitor=monitor, holds=holds),
-        restarting=_restarting(rule, monitor=monitor, path=inputs.path, holds=holds),
-        judged=thresholds.enabled and inputs.fast is not None,
+        restarting=_restarting(rule, monitor=monitor, path=path, holds=holds),
+        judged=judged,
         holds=holds,
-        warning=_warning(slow=thresholds.warns(inputs.slow), near=near),
+        warning=_warning(slow=slow, near=near and rule not in ("threshold", "path")),
     )
 
 

@@ -26,7 +26,7 @@ class RunBuffer:
 
     Attributes:
         since: when the first of them came, on the monotonic clock.
-        rows: the rows. A row is made of plain values, so that a waiting span is no work for the
+        rows: the rows. They are made of plain values, so that a waiting span is no work for the
             garbage collector and keeps nothing of the application alive.
         bytes: what they hold in memory.
         decisive: spans among them that a journal could be asked for and does not have yet.
@@ -43,12 +43,13 @@ class RunBuffer:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def add(self, span: ReadableSpan, attributes: Mapping[str, object], size: int) -> None:
-        """Add one span."""
-        self.rows.add_span(span)
+    def add(self, span: ReadableSpan, attributes: Mapping[str, object]) -> int:
+        """Add one span; returns what it will hold in memory, in bytes: its text is what varies."""
+        size = SPAN_BYTES + self.rows.add_span(span, attributes)
         self.bytes += size
         if attributes.get(conventions.SPAN_TYPE) in DECISIVE:
             self.decisive.append(span)
+        return size
 
     def absorb(self, later: RunBuffer) -> None:
         """Add everything of a buffer that was begun after this one."""
@@ -56,19 +57,6 @@ class RunBuffer:
         self.bytes += later.bytes
         self.decisive += later.decisive
         self.journals |= later.journals
-
-
-def bytes_of(attributes: Mapping[str, object]) -> int:
-    """What a span will hold in memory, in bytes; its text is what varies.
-
-    >>> bytes_of({"a": "x" * 500, "b": 1})
-    2000
-    """
-    size = SPAN_BYTES
-    for value in attributes.values():
-        if isinstance(value, str):
-            size += len(value)
-    return size
 
 
 class Waiting:
@@ -111,15 +99,13 @@ class Waiting:
     def add(self, span: ReadableSpan, attributes: Mapping[str, object]) -> int:
         """Add a span to its run; returns how many of the run are waiting now."""
         run_id = run_of(attributes)
-        size = bytes_of(attributes)
         with self._lock:
             buffer = self._buffers.get(run_id)
             if buffer is None:
                 buffer = self._buffers[run_id] = RunBuffer()
-            buffer.add(span, attributes, size)
+            self._bytes += buffer.add(span, attributes)
             self._spans += 1
-            self._bytes += size
-            return len(buffer)
+            return len(buffer.rows)
 
     def take(self, run_id: str | None) -> RunBuffer | None:
         """Take a run's buffer out; its rows count until they are told to be written."""

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from recorded_runs import parts, recording, small_run
 
+from twinspan.analysis import compacting
 from twinspan.analysis.compacting import Compacted, compact
 from twinspan.analysis.demo.run import run_demo
 from twinspan.analysis.store import open_store
@@ -275,3 +276,26 @@ def test_wrong_use_is_said(tmp_path: Path) -> None:
         compact(tmp_path / "none")
     with pytest.raises(ConfigurationError, match="at least 1"):
         compact(tmp_path, keep_days=0)
+
+
+def test_a_day_larger_than_a_file_becomes_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put in order file by file, since no memory holds a whole day with all its columns."""
+    monkeypatch.setattr(compacting, "PART_ROWS", 40)
+    with recording(tmp_path) as (telemetry, recorder):
+        for number in range(30):
+            small_run(telemetry, f"r{number:02d}")
+            recorder.flush()
+    before = told(tmp_path)
+    done = compacted(tmp_path)
+    assert told(tmp_path) == before
+    files = [pq.ParquetFile(part).read().to_pylist() for part in parts(tmp_path)]
+    assert [len(rows) for rows in files] == [20, 10, 20, 20, 20, 20, 10]
+    assert (done.files_after, done.spans) == (7, 120)
+    assert [{row["span_type"] for row in rows} == {"run"} for rows in files] == [True] * 2 + [
+        False
+    ] * 5
+    for kind in (files[:2], files[2:]):
+        places = [(row["run_id"], row["audit_seq"]) for rows in kind for row in rows]
+        assert places == sorted(places)

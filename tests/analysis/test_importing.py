@@ -11,6 +11,7 @@ import pytest
 from recorded_runs import ScoredRun, ended_spans, parts, recording, small_run
 from shared_data import shared
 
+from twinspan.analysis import importing
 from twinspan.analysis.dialects.fairmedagent import INCOMPLETE, NO_TRAJECTORY, default_rules
 from twinspan.analysis.importing import import_spans
 from twinspan.analysis.outcomes import OutcomeRule
@@ -230,3 +231,24 @@ def test_an_import_tells_how_far_it_is(tmp_path: Path) -> None:
     written: list[int] = []
     import_spans(path, tmp_path / "out", reading=read.append, progress=written.append)
     assert (sum(read), sum(written)) == (5, 5)
+
+
+def test_many_runs_are_put_in_order_file_by_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large source is never sorted as a whole: each file has whole runs, kind by kind."""
+    monkeypatch.setattr(importing, "PART_ROWS", 10)
+    with recording(tmp_path / "in") as (telemetry, _):
+        for number in range(25):
+            small_run(telemetry, f"r{number}", nodes=number % 4)
+    import_spans(tmp_path / "in", tmp_path / "out")
+    found: list[str] = []
+    for part in parts(tmp_path / "out"):
+        rows = pq.ParquetFile(part).read(["span_type", "run_id", "audit_seq"]).to_pylist()
+        places = [(row["span_type"], row["run_id"], row["audit_seq"]) for row in rows]
+        assert places == sorted(places) and len(places) <= 10
+        found += {run for _, run, _ in places}
+    assert len(found) == len(set(found)) == 25
+    query = "SELECT * FROM spans ORDER BY span_id"
+    with open_store(tmp_path / "in") as one, open_store(tmp_path / "out") as other:
+        assert one.table(query) == other.table(query)

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from recorded_runs import ended_spans, parts, recording, rows, small_run
 
 from twinspan.collector.recorder import Recorder
+from twinspan.collector.run_files import read_run
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.tracing import Telemetry
 
@@ -28,6 +30,10 @@ def _until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
+
+
+def _recorded(recorder: Recorder, spans: int) -> Callable[[], bool]:
+    return lambda: recorder.recorded == spans
 
 
 def _child(program: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -76,6 +82,50 @@ def test_a_run_is_never_a_single_file(tmp_path: Path) -> None:
         small_run(telemetry, "r1")
         recorder.close_run("r1")
     assert len(parts(tmp_path)) == 2
+
+
+def test_short_runs_that_end_together_share_their_files(tmp_path: Path) -> None:
+    """A file costs as much as hundreds of spans; the roots lie apart from the rest as ever."""
+    with recording(tmp_path, max_seconds=0.4) as (telemetry, recorder):
+        for number in range(30):
+            small_run(telemetry, f"r{number}")
+            recorder.end_run(f"r{number}")
+        assert _until(lambda: recorder.recorded == 120)
+    assert {part.parent.name for part in parts(tmp_path)} == {"run=_many"}
+    kinds = [set(pq.read_table(part).column("span_type").to_pylist()) for part in parts(tmp_path)]
+    assert kinds.count({"run"}) == kinds.count({"node"}) > 0
+    counted = Counter(rows(tmp_path, "run_id, audit_seq"))
+    assert counted == {(f"r{number}", seq): 1 for number in range(30) for seq in range(4)}
+
+
+def test_runs_that_are_live_at_the_same_time_share_their_files(tmp_path: Path) -> None:
+    """A hundred of them cost no more files than one; each is whole when they are over."""
+    with recording(tmp_path, max_seconds=0.4) as (telemetry, recorder):
+        live = [telemetry.run(f"r{number}") for number in range(20)]
+        for round_ in range(1, 4):
+            for run in live:
+                run.end(run.start("invoke_node a", "node"))
+            assert _until(_recorded(recorder, 20 * round_))
+        for run in live:
+            run.end(run.start("invoke_workflow g", "run"))
+            recorder.end_run(run.run_id)
+        assert _until(lambda: recorder.recorded == 80)
+    assert len(parts(tmp_path)) < 20
+    counted = Counter(rows(tmp_path, "run_id, audit_seq"))
+    assert counted == {(f"r{number}", seq): 1 for number in range(20) for seq in range(4)}
+
+
+def test_a_run_among_many_is_read_back_alone(tmp_path: Path) -> None:
+    """Whoever resets a run finds it in shared files too."""
+    with recording(tmp_path, max_seconds=0.4) as (telemetry, recorder):
+        for name in ("a", "b"):
+            small_run(telemetry, name)
+            recorder.end_run(name)
+        assert _until(lambda: recorder.recorded == 8)
+    assert {part.parent.name for part in parts(tmp_path)} == {"run=_many"}
+    found = read_run(tmp_path, "b")
+    assert found is not None and found.run_id == "b"
+    assert read_run(tmp_path, "c") is None
 
 
 def test_a_span_of_nobody_goes_to_a_folder_of_its_own(tmp_path: Path) -> None:

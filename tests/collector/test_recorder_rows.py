@@ -8,6 +8,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Link, SpanContext, TraceFlags
 from recorded_runs import ended_spans, table_of
 
@@ -117,6 +119,17 @@ def test_a_builder_absorbs_a_later_one() -> None:
     assert builder.table().equals(table_of([*first, *second]))
 
 
+def test_what_is_changed_on_an_ended_span_does_not_change_its_row() -> None:
+    """The application's processors are handed the same span, maybe before its row is written."""
+    (span,) = ended_spans({c.NODE_ID: "a"})
+    builder = RowBuilder()
+    builder.add_span(span)
+    span._name = "redacted"
+    span._attributes._dict[c.NODE_ID] = "redacted"  # type: ignore[union-attr]  # pyright: ignore
+    row = builder.table().to_pylist()[0]
+    assert (row["name"], row["node_id"]) == ("invoke_node a", "a")
+
+
 _VALUES = st.one_of(
     st.booleans(),
     st.integers(min_value=-(2**63), max_value=2**63 - 1),
@@ -141,13 +154,36 @@ _VALUES = st.one_of(
 def test_what_goes_in_comes_out(spans: list[dict[str, object]]) -> None:
     """Whatever mixture of names and types a batch has, each value is in its column or the rest."""
     ended = ended_spans(*spans)
-    for span, row in zip(ended, table_of(ended).to_pylist(), strict=True):
+    rows = {row["span_id"]: row for row in table_of(ended).to_pylist()}
+    assert len(rows) == len(ended)
+    for span in ended:
+        assert span.context is not None
+        row = rows[f"{span.context.span_id:016x}"]
         rest = json.loads(row["attributes"])
         for key, value in (span.attributes or {}).items():
             plain = list(value) if isinstance(value, tuple) else value
             column = c.CATALOGUE[key].column if key in c.CATALOGUE else None
             stored = rest[key] if key in rest else row[str(column)]
             assert stored == plain
+
+
+def test_spans_of_a_kind_stand_together() -> None:
+    """A question for one kind reads one stretch of a file, whatever else each span carries."""
+    kinds = ["probe", "node", "probe", "node", "probe"]
+    memory = InMemorySpanExporter()
+    run = Telemetry([SimpleSpanProcessor(memory)]).run("r1")
+    for number, kind in enumerate(kinds):
+        more = {"mine.x": number} if number % 2 else {}
+        run.end(run.start(f"{kind} {number}", kind, {c.NODE_ID: f"n{number}", **more}))
+    rows = table_of(memory.get_finished_spans()).to_pylist()
+    assert [(row["span_type"], row["node_id"]) for row in rows] == [
+        ("node", "n1"),
+        ("node", "n3"),
+        ("probe", "n0"),
+        ("probe", "n2"),
+        ("probe", "n4"),
+    ]
+    assert [json.loads(row["attributes"]).get("mine.x") for row in rows] == [1, 3, None, None, None]
 
 
 def test_an_empty_batch_is_an_empty_table() -> None:

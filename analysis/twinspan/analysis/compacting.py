@@ -24,13 +24,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from twinspan.analysis.columns import no_rows
 from twinspan.analysis.connecting import connect_small
 from twinspan.analysis.dialects import Problems, RowSink
 from twinspan.analysis.dialects.otlp_json import OtlpJson
+from twinspan.analysis.row_order import ROW_ORDER, in_order
 from twinspan.collector.parts import (
     JOURNAL_PREFIX,
     JOURNAL_SUFFIX,
     MANY_RUNS,
+    NO_PARQUET,
     PART_PREFIX,
     PART_SUFFIX,
     UNFINISHED_SUFFIX,
@@ -50,6 +53,39 @@ PART_ROWS: Final = 100_000
 
 LOCK: Final = ".compacting"
 EXPIRED_PREFIX: Final = ".expired-"
+
+_PLACES: Final = f"""
+CREATE TABLE places AS
+SELECT row,
+       is_root,
+       row_number() OVER (
+           ORDER BY is_root DESC, {", ".join(ROW_ORDER)}
+       ) AS place
+FROM (
+    SELECT rowid AS row, trace_id, span_id, run_id, audit_writer, audit_seq, start_unix_nano,
+           span_type IS NOT DISTINCT FROM 'run' AS is_root, hash(picked) AS said
+    FROM picked
+)
+QUALIFY row_number() OVER (PARTITION BY trace_id, span_id, said) = 1
+"""
+"""The rows that stay, once each, and their order: roots by themselves, each run together."""
+
+_FILES: Final = """
+SELECT min(place), max(place)
+FROM (SELECT *, row_number() OVER (PARTITION BY is_root ORDER BY place) AS number FROM places)
+GROUP BY is_root, (number - 1) // ?
+ORDER BY min(place)
+"""
+"""The first and the last place of every file."""
+
+
+def _united() -> str:
+    """Parts as one relation with every column, those that all of them leave out included."""
+    return (
+        f"{no_rows()} UNION ALL BY NAME "
+        "FROM read_parquet(?, union_by_name = true, hive_partitioning = false)"
+    )
+
 
 _DAY: Final = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 
@@ -260,7 +296,7 @@ class _Compaction:
         parts = [part for part in self._parts(day) if self._is_settled(part)]
         small = [part for part in parts if self._may_be_merged(part)]
         # Two files hold as much as one can be split into: a root's, and that of the rest.
-        if len(small) <= 2 and not self._is_older(small):
+        if len(small) <= 2:
             return
         runs = _runs_of(small)
         known_as = run_folder(next(iter(runs))) if len(runs) == 1 else f"run={MANY_RUNS}"
@@ -272,7 +308,7 @@ class _Compaction:
         """Whether a part is small and of our layout; what is not ours to change is counted."""
         try:
             file = pq.ParquetFile(part)
-        except (OSError, pa.ArrowException):
+        except NO_PARQUET:
             self._skipped += 1
             return False
         with file:
@@ -284,10 +320,6 @@ class _Compaction:
                 return False
             return bool(file.metadata.num_rows < PART_ROWS // 2)
 
-    def _is_older(self, parts: Sequence[Path]) -> bool:
-        """Whether a part lacks columns that were added within its version."""
-        return any(_columns_of(part) != set(SPAN_SCHEMA.names) for part in parts)
-
     def _rewrite(
         self,
         connection: duckdb.DuckDBPyConnection,
@@ -298,26 +330,23 @@ class _Compaction:
         known_as: str | None,
     ) -> None:
         """Write the distinct rows of parts anew: roots by themselves, each run together."""
-        connection.register("known_columns", SPAN_SCHEMA.empty_table())
         connection.execute(
-            "CREATE TABLE picked AS FROM (SELECT * FROM known_columns UNION ALL BY NAME "
-            "FROM read_parquet(?, union_by_name = true, hive_partitioning = false)) "
-            f"WHERE {where}",
+            f"CREATE TABLE picked AS FROM ({_united()}) WHERE {where}",
             [[str(part) for part in parts]],
         )
         ((before,),) = connection.execute("SELECT count(*) FROM picked").fetchall()
-        distinct = "QUALIFY row_number() OVER (PARTITION BY trace_id, span_id, hash(picked)) = 1"
+        connection.execute(_PLACES)
         folder = day / (known_as or f"run={MANY_RUNS}")
         written = self._spans
-        for span_type in ("= 'run'", "IS DISTINCT FROM 'run'"):
+        for first, last in connection.execute(_FILES, [PART_ROWS // 2]).fetchall():
+            # All of a day with all its columns could not be sorted in little memory.
             reader = connection.sql(
-                f"SELECT * FROM picked WHERE span_type {span_type} {distinct} "
-                "ORDER BY run_id, audit_writer, audit_seq, start_unix_nano, span_id"
+                "SELECT picked.* FROM picked JOIN places ON picked.rowid = places.row "
+                "WHERE place BETWEEN ? AND ?",
+                params=[first, last],
             ).to_arrow_reader(PART_ROWS)
-            for batch in reader:
-                if batch.num_rows:
-                    table = pa.Table.from_batches([batch]).select(SPAN_SCHEMA.names)
-                    self._write(folder, table.cast(SPAN_SCHEMA))
+            table = pa.Table.from_batches(reader, reader.schema).select(SPAN_SCHEMA.names)
+            self._write(folder, in_order(table.cast(SPAN_SCHEMA)))
         self._repeated += before - (self._spans - written)
 
 
@@ -340,19 +369,13 @@ def _rows_of(part: Path) -> int:
         return int(file.metadata.num_rows)
 
 
-def _columns_of(part: Path) -> set[str]:
-    with pq.ParquetFile(part) as file:
-        return set(file.schema_arrow.names)
-
-
 def _runs_of(parts: Sequence[Path]) -> set[str]:
     """The runs that parts hold spans of."""
     if not parts:
         return set()
     with connect_small() as connection:
         rows = connection.execute(
-            "SELECT DISTINCT run_id FROM read_parquet(?, union_by_name = true, "
-            "hive_partitioning = false) WHERE run_id IS NOT NULL",
+            f"SELECT DISTINCT run_id FROM ({_united()}) WHERE run_id IS NOT NULL",
             [[str(part) for part in parts]],
         ).fetchall()
     return {str(row[0]) for row in rows}

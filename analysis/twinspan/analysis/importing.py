@@ -10,11 +10,13 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import duckdb
 import pyarrow as pa
 
 from twinspan.analysis.connecting import SMALL_MEGABYTES
 from twinspan.analysis.dialects import Problem
 from twinspan.analysis.outcomes import OutcomeRule
+from twinspan.analysis.row_order import in_order
 from twinspan.analysis.store import Store, open_store
 from twinspan.collector.parts import (
     MANY_RUNS,
@@ -25,13 +27,13 @@ from twinspan.collector.parts import (
     write_part,
 )
 from twinspan.collector.schema import COLUMN_TYPES, SPAN_SCHEMA
-from twinspan.instrumentation.errors import ConfigurationError, NoSpans, RecordError
+from twinspan.instrumentation.errors import ConfigurationError, NoSpans, RecordError, SourceError
 
 FOLDER_PER_RUN: Final = 20
 """Up to so many runs each has a folder; more share one, since every file costs a reader time."""
 
-PART_ROWS: Final = 100_000
-"""Most rows of a file."""
+PART_ROWS: Final = 50_000
+"""Most rows of a file, and rows that are held and put in order at once."""
 
 _DEFAULTS: Final = {
     "kind": "'UNSPECIFIED'",
@@ -95,6 +97,11 @@ def import_spans(
         writer = _Writer(folder, outcomes, progress or (lambda _: None))
         try:
             writer.write(store)
+        except duckdb.Error as error:
+            told = str(error).partition("\n")[0]
+            raise SourceError(
+                f"{str(source)!r} cannot be imported ({told}); import it in smaller pieces"
+            ) from error
         except OSError as error:
             raise RecordError(
                 f"spans cannot be written to {str(out)!r} ({error}); name another folder"
@@ -141,36 +148,66 @@ class _Writer:
     def write(self, store: Store) -> None:
         groups = store.table(
             "SELECT start_unix_nano // 86400000000000 AS day, run_id, count(*) FROM spans "
-            "ANTI JOIN known_spans USING (trace_id, span_id) GROUP BY ALL ORDER BY ALL"
+            "ANTI JOIN known_spans USING (trace_id, span_id) GROUP BY ALL "
+            "ORDER BY day, min(start_unix_nano), run_id"
         ).rows
         self.runs = {run for _, run, _ in groups if run is not None}
         if len(self.runs) <= FOLDER_PER_RUN:
             for day, run, _ in groups:
-                self._write_group(store, int(str(day)), None if run is None else str(run), run)
+                self._write_group(store, int(str(day)), None if run is None else str(run), [run])
         else:
             for day in dict.fromkeys(day for day, _, _ in groups):
-                self._write_group(store, int(str(day)), MANY_RUNS, ...)
+                counts = [(run, int(str(n))) for of, run, n in groups if of == day]
+                for runs in _portions(counts):
+                    self._write_group(store, int(str(day)), MANY_RUNS, runs)
 
-    def _write_group(self, store: Store, day: int, name: str | None, run: object) -> None:
-        """Write the spans of one day and run; `...` stands for all runs."""
+    def _write_group(self, store: Store, day: int, name: str | None, runs: list[object]) -> None:
+        """Write the spans that some runs have on one day.
+
+        Their rows are put in order file by file: the whole of a large source, with all its
+        columns, could not be sorted in little memory.
+        """
         where = "start_unix_nano // 86400000000000 = ?"
         parameters: list[object] = [*([self._outcomes] if self._outcomes else []), day]
-        if run is not ...:
-            where += " AND run_id IS NOT DISTINCT FROM ?"
-            parameters.append(run)
+        if runs == [None]:
+            where += " AND run_id IS NULL"
+        else:
+            where += " AND list_contains(?, run_id)"
+            parameters.append(runs)
         reader = store.arrow(
             f"SELECT {_selected(bool(self._outcomes))} FROM spans "
-            f"ANTI JOIN known_spans USING (trace_id, span_id) WHERE {where} "
-            "ORDER BY run_id, audit_writer, audit_seq, start_unix_nano",
+            f"ANTI JOIN known_spans USING (trace_id, span_id) WHERE {where}",
             parameters,
         )
         folder = partition(self._folder, name, day * 86_400 * 10**9)
         make_folder(folder)
         for table in _tables(reader):
             part = f"{PART_PREFIX}{self._name}-{next(self._numbers):05d}{PART_SUFFIX}"
-            write_part(folder / part, table)
+            write_part(folder / part, in_order(table))
             self.spans += table.num_rows
             self._progress(table.num_rows)
+
+
+def _portions(counts: Sequence[tuple[object, int]]) -> Iterator[list[object]]:
+    """Runs whose spans fill a file; spans of no run by themselves.
+
+    >>> list(_portions([("a", 30_000), (None, 5), ("b", 20_000), ("c", 1)]))
+    [['a', 'b'], ['c'], [None]]
+    """
+    portion: list[object] = []
+    rows = 0
+    for run, spans in counts:
+        if run is None:
+            continue
+        if portion and rows + spans > PART_ROWS:
+            yield portion
+            portion, rows = [], 0
+        portion.append(run)
+        rows += spans
+    if portion:
+        yield portion
+    if any(run is None for run, _ in counts):
+        yield [None]
 
 
 def _selected(with_outcomes: bool) -> str:

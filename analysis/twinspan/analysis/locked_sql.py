@@ -46,7 +46,7 @@ def check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     if len(parsed) != 1:
         raise QueryError(f"{len(parsed)} statements were given; {_CURE}")
     if parsed[0].type != duckdb.StatementType.SELECT:
-        raise QueryError(f"a {_word(parsed[0].type)} statement is not allowed; {_CURE}")
+        raise QueryError(f"{_word(parsed[0].type)} statements are not allowed; {_CURE}")
     row = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchone()
     document = json.loads(cast("tuple[str]", row)[0])
     if document.get("error"):

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinspan.analysis.dialects import READERS, Problems, Reader, RowSink
 from twinspan.analysis.dialects.json_files import is_named_json
 from twinspan.analysis.dialects.otlp_json import OtlpJson
 from twinspan.analysis.dialects.otlp_protobuf import SUFFIXES as PROTOBUF_SUFFIXES
-from twinspan.collector.parts import JOURNAL_PREFIX, JOURNAL_SUFFIX, UNFINISHED_SUFFIX
+from twinspan.collector.parts import (
+    JOURNAL_PREFIX,
+    JOURNAL_SUFFIX,
+    NO_PARQUET,
+    UNFINISHED_SUFFIX,
+)
 from twinspan.instrumentation.errors import NoSpans, SourceError
 
 DATABASE_SUFFIXES: Final = frozenset({".duckdb", ".db", ".ddb"})
@@ -75,7 +79,7 @@ def damaged(paths: Sequence[Path]) -> SourceError | None:
     for path in paths:
         try:
             pq.ParquetFile(path).close()
-        except (OSError, pa.ArrowException):
+        except NO_PARQUET:
             return SourceError(
                 f"{str(path)!r} is damaged or no Parquet file; restore it, or move it away "
                 "and its runs will read as incomplete"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from twinspan.analysis import locked_sql
+from twinspan.analysis.columns import column_types, null_column
 from twinspan.analysis.connecting import connect, memory_megabytes
 from twinspan.analysis.dialects import Problem, RowSink
 from twinspan.analysis.dialects.interpretation import interpret
@@ -28,7 +29,7 @@ from twinspan.analysis.schema_versions import (
 from twinspan.analysis.sources import KNOWN_FORMS, Found, damaged, find
 from twinspan.analysis.tables import Table
 from twinspan.analysis.views import Views
-from twinspan.collector.schema import SCHEMA_VERSION_KEY, SPAN_SCHEMA
+from twinspan.collector.schema import SCHEMA_VERSION_KEY
 from twinspan.instrumentation.conventions import SCHEMA_VERSION_VALUE
 from twinspan.instrumentation.errors import NoSpans, SourceError
 
@@ -64,6 +65,7 @@ class Store:
     Attributes:
         source: what was opened.
         problems: what of it could not be used.
+        present: the columns that it has; `spans` gives NULL for the others.
     """
 
     def __init__(
@@ -73,13 +75,16 @@ class Store:
         *,
         source: str,
         problems: Sequence[Problem],
+        present: frozenset[str],
         scratch: tempfile.TemporaryDirectory[str],
     ) -> None:
         self._connection = connection
         self._views = views
         self._scratch = scratch
+        self._kept: set[str] = set()
         self.source = source
         self.problems = tuple(problems)
+        self.present = present
 
     def __enter__(self) -> Self:
         return self
@@ -134,6 +139,16 @@ class Store:
     def add_table(self, name: str, table: pa.Table) -> None:
         """Make a table of ours visible to our own queries."""
         self._connection.register(name, table)
+
+    def keep(self, name: str, query: str) -> None:
+        """Keep the answer to a query of ours as a table, where it is asked again and again."""
+        if not self.keeps(name):
+            self.table(f"CREATE TEMP TABLE {name} AS {query}")
+            self._kept.add(name)
+
+    def keeps(self, name: str) -> bool:
+        """Whether the answer of this name is kept already."""
+        return name in self._kept
 
     def compare_with(self, reference: str) -> None:
         """Take a condition as the one that the view `flips` compares others with."""
@@ -191,8 +206,10 @@ def open_store(
         connection = connect(Path(scratch.name), megabytes or memory_megabytes())
         try:
             _load(connection, found, read)
-            interpret(connection, _columns(connection), read, found.source, found.problems)
-            views = Views(connection, _columns(connection))
+            columns = _columns(dict(_described(connection, "recorded")))
+            interpret(connection, columns, read, found.source, found.problems)
+            present = dict(_described(connection, "recorded"))
+            views = Views(connection, _columns(present))
             views.make("spans")
             views.make("given_outcomes")
             views.make("given_reference")
@@ -213,6 +230,7 @@ def open_store(
             views,
             source=found.source,
             problems=found.problems.listed(),
+            present=frozenset(present),
             scratch=scratch,
         )
     except BaseException:
@@ -339,7 +357,7 @@ def _adopt(connection: duckdb.DuckDBPyConnection, found: Found, scratch: Path) -
     sink = RowSink(folder)
     try:
         read_table(connection, "loaded", present, sink, found.problems, found.source)
-    except (duckdb.Error, pa.ArrowException) as error:
+    except (duckdb.Error, pa.ArrowException, UnicodeError) as error:
         raise SourceError(
             f"{found.source!r} cannot be read ({_first_line(error)}); name {KNOWN_FORMS}"
         ) from error
@@ -413,12 +431,9 @@ def _give_outcomes(connection: duckdb.DuckDBPyConnection, outcomes: Sequence[Out
         )
 
 
-def _columns(connection: duckdb.DuckDBPyConnection) -> str:
+def _columns(present: Mapping[str, str]) -> str:
     """What `spans` selects: every known column in its type, then whatever else there is."""
-    connection.register("known_columns", SPAN_SCHEMA.empty_table())
-    known = dict(_described(connection, "known_columns"))
-    connection.unregister("known_columns")
-    present = dict(_described(connection, "recorded"))
+    known = column_types()
     selected = [_column(name, kind, present.get(name)) for name, kind in known.items()]
     others = [_named(name) for name in present if name.lower() not in known]
     return ", ".join([*selected, *others])
@@ -428,7 +443,7 @@ def _column(name: str, kind: str, present: str | None) -> str:
     if present == kind:
         return _named(name)
     if present is None:
-        return f"NULL::{kind} AS {_named(name)}"
+        return null_column(name)
     return f"TRY_CAST({_named(name)} AS {kind}) AS {_named(name)}"
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import duckdb
 
+from twinspan.analysis.columns import no_rows
 from twinspan.analysis.outcomes import PATTERN
 from twinspan.collector.schema import PROMOTED_COLUMNS
 from twinspan.instrumentation import conventions
@@ -45,7 +46,8 @@ _NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "given_reference": (),
     "spans": ("macros",),
     "roots": ("spans",),
-    "runs": ("roots",),
+    "completeness": ("spans",),
+    "runs": ("roots", "completeness"),
     "nodes": ("spans",),
     "edges": ("spans",),
     "llm_calls": ("spans",),
@@ -122,7 +124,7 @@ class Views:
 def script(folder: str) -> str:
     """SQL that makes all views over a recorded folder in any DuckDB shell, without twinspan.
 
-    >>> script("SPANS").splitlines()[3]
+    >>> script("SPANS").splitlines()[5]
     "    'SPANS/**/*.parquet', union_by_name = true, hive_partitioning = false);"
     """
     pattern = f"{folder}/**/*.parquet".replace("'", "''")
@@ -140,7 +142,9 @@ def script(folder: str) -> str:
     recorded = (
         "-- The views of twinspan over recorded Parquet.\n"
         "SET TimeZone = 'UTC';\n"
-        "CREATE VIEW recorded AS FROM read_parquet(\n"
+        "-- A file may lack columns in which it has no value; the first SELECT names them all.\n"
+        f"CREATE VIEW recorded AS {no_rows()}\n"
+        f"UNION ALL BY NAME FROM read_parquet(\n"
         f"    '{pattern}', union_by_name = true, hive_partitioning = false);"
     )
     return "\n\n".join([recorded, *made]) + "\n"

@@ -29,7 +29,7 @@ from twinspan.collector.parts import (
     write_part,
 )
 from twinspan.collector.rows import RowBuilder
-from twinspan.collector.schema import SPAN_SCHEMA
+from twinspan.collector.schema import with_all_columns
 from twinspan.instrumentation import conventions
 from twinspan.instrumentation.errors import RecordError
 
@@ -123,7 +123,7 @@ class BatchRecorder(SpanProcessor):
 
     def _compact(self) -> None:
         # Between the two steps a span is there twice, and readers count it once.
-        merged = self._write(pa.concat_tables(map(_read, self._parts)).cast(SPAN_SCHEMA))
+        merged = self._write(with_all_columns(map(_read, self._parts)))
         for path in self._parts:
             path.unlink(missing_ok=True)
         self._parts = [merged]

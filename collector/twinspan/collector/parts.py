@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinspan.collector.schema import ROW_GROUP_ROWS, SCHEMA_VERSION_KEY
+from twinspan.collector.schema import REQUIRED_COLUMNS, ROW_GROUP_ROWS, SCHEMA_VERSION_KEY
 from twinspan.instrumentation.conventions import SCHEMA_VERSION_VALUE
 
 NO_RUN: Final = "_none"
@@ -34,11 +34,17 @@ JOURNAL_PREFIX: Final = "journal-"
 JOURNAL_SUFFIX: Final = ".jsonl"
 UNFINISHED_SUFFIX: Final = ".unfinished"
 
+NO_PARQUET: Final = (OSError, pa.ArrowException, UnicodeError)
+"""What pyarrow raises on a file that is no whole Parquet file, or whose footer is damaged."""
+
 ZSTD_LEVEL: Final = 2
 """The first level that codes letters by their frequency: a fifth less text for 1 us a span."""
 
 _NAME_BYTES: Final = 120
 """Bytes kept of a run's name in a folder's name; a file system allows 255 for all of it."""
+
+_ALWAYS: Final = REQUIRED_COLUMNS | {"span_type"}
+"""Columns that every file has: by the last one a table is known to be of this layout."""
 
 # Its stubs do not know that `use_dictionary` takes names.
 _writer: Final = cast("Callable[..., pq.ParquetWriter]", pq.ParquetWriter)
@@ -74,6 +80,8 @@ _SOUGHT: Final = [
     "audit_seq",
     "audit_hash",
     "case_id",
+    # Where all of it is missing, DuckDB leaves out what is done about it.
+    "audit_id",
     "node_id",
     "probe_set_id",
     "probe_axis",
@@ -135,7 +143,7 @@ def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
         path: its name.
         table: its rows.
         lasting: False for a file that its writer itself reads next and removes: packed less,
-            and not waited for.
+            not waited for, and without the columns that have no value.
 
     Raises:
         OSError: when the file cannot be written; what was begun is removed.
@@ -143,7 +151,8 @@ def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
     unfinished = path.with_name(f".{path.name}{UNFINISHED_SUFFIX}")
     try:
         with unfinished.open("wb") as file:
-            _write_parquet(file, table, lasting=lasting)
+            # Many readers take the columns of one file for those of all.
+            _write_parquet(file, table if lasting else _with_values(table), lasting=lasting)
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())
@@ -162,7 +171,9 @@ def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
         table.schema,
         compression="zstd" if lasting else "lz4",
         compression_level=ZSTD_LEVEL if lasting else None,
-        use_dictionary=_worth_a_dictionary(table),
+        use_dictionary=[
+            name for name in _with_values(table).column_names if name not in _NO_DICTIONARY
+        ],
         write_statistics=_SOUGHT,
         store_schema=False,
     ) as writer:
@@ -170,12 +181,14 @@ def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
         writer.add_key_value_metadata({SCHEMA_VERSION_KEY: SCHEMA_VERSION_VALUE})
 
 
-def _worth_a_dictionary(table: pa.Table) -> list[str]:
-    return [
-        name
-        for name, column in zip(table.column_names, table.columns, strict=True)
-        if name not in _NO_DICTIONARY and column.null_count < table.num_rows
-    ]
+def _with_values(table: pa.Table) -> pa.Table:
+    return table.select(
+        [
+            name
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if name in _ALWAYS or column.null_count < table.num_rows
+        ]
+    )
 
 
 def append_journal(path: Path, lines: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from opentelemetry.trace import SpanContext, TraceFlags
@@ -152,8 +153,13 @@ class RecordedRun:
 
 def dag_of(told: Attributes) -> AgentDAG:
     """The static graph that a root span spells out."""
-    edges = [c.split_edge(edge) for edge in told.get(c.GRAPH_EDGES) or ()]
-    return AgentDAG(edges, nodes=list(told.get(c.GRAPH_NODES) or ()))
+    return _dag(tuple(told.get(c.GRAPH_EDGES) or ()), tuple(told.get(c.GRAPH_NODES) or ()))
+
+
+@lru_cache(maxsize=16)
+def _dag(edges: tuple[str, ...], nodes: tuple[str, ...]) -> AgentDAG:
+    # Thousands of recorded runs are of a few graphs, and a graph is never changed.
+    return AgentDAG([c.split_edge(edge) for edge in edges], nodes=list(nodes))
 
 
 def run_of_spans(

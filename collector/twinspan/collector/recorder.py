@@ -16,9 +16,9 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import pyarrow as pa
 from opentelemetry.context import Context
@@ -28,6 +28,7 @@ from twinspan.collector.otlp_json import span_line
 from twinspan.collector.parts import (
     JOURNAL_PREFIX,
     JOURNAL_SUFFIX,
+    MANY_RUNS,
     PART_PREFIX,
     PART_SUFFIX,
     append_journal,
@@ -35,6 +36,7 @@ from twinspan.collector.parts import (
     partition,
     write_part,
 )
+from twinspan.collector.rows import RowBuilder
 from twinspan.collector.waiting import DECISIVE, RunBuffer, Waiting
 from twinspan.instrumentation import conventions
 from twinspan.instrumentation.span_attributes import plain_attributes
@@ -66,7 +68,9 @@ class Recorder(SpanProcessor):
     """Writes ended spans to `folder/date=.../run=.../part-<writer>-NNNNN.parquet`.
 
     Several processes may write into one folder: each has a writer id of its own, a forked child
-    included, and no name is used twice. A run is never a single file, so that a lost file shows.
+    included, and no name is used twice. A run is never in a single file, so that a lost file
+    shows. Runs whose spans are due at the same time share their files, under `run=_many`: a file
+    costs as much as hundreds of spans.
 
     Args:
         folder: created when the first part is written.
@@ -124,8 +128,10 @@ class Recorder(SpanProcessor):
             Whether it is; a failure is counted, not raised.
         """
         self._raise_deferred()
-        runs = self._waiting.runs() if run_id is None else [run_id]
-        return all([self._write_run(run) for run in runs])
+        if run_id is not None:
+            return self._write([run_id])
+        due = self._write_what_is_due()
+        return all([due, *(self._write([run]) for run in self._waiting.runs())])
 
     def commit(self, run_id: str) -> bool:
         """Have a run's decisions on disk, and nothing else: the cheapest call before enforcing.
@@ -142,10 +148,8 @@ class Recorder(SpanProcessor):
     def close_run(self, run_id: str) -> bool:
         """Write what a run has left and forget it; returns whether all of it was written."""
         self._raise_deferred()
-        written = self._write_run(run_id)
-        with self._lock:
-            self._begun.discard(run_id)
-            self._writing.pop(run_id, None)
+        written = self._write([run_id])
+        self._forget([run_id])
         return written
 
     def end_run(self, run_id: str) -> None:
@@ -154,7 +158,7 @@ class Recorder(SpanProcessor):
         Unlike `close_run` it does not wait for the disk, so it costs the run's caller nothing.
         """
         with self._lock:
-            self._over.add(run_id)
+            self._over[run_id] = None
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Have every ended span in parts on disk."""
@@ -188,7 +192,7 @@ class Recorder(SpanProcessor):
         self._some = threading.Event()
         self._due = threading.Event()
         self._begun: set[str | None] = set()
-        self._over: set[str] = set()
+        self._over: dict[str, None] = {}
         self._writing: dict[str | None, threading.RLock] = {}
         self._numbers = itertools.count()
         self._worker: threading.Thread | None = None
@@ -226,54 +230,69 @@ class Recorder(SpanProcessor):
 
     # --- files ----------------------------------------------------------------------------
 
-    def _write_run(self, run_id: str | None) -> bool:
-        """Write a run's waiting rows as parts; keeps them if that fails."""
-        with self._writing_of(run_id):
-            taken = self._waiting.take(run_id)
-            if taken is None:
+    def _forget(self, runs: Collection[str]) -> None:
+        with self._lock:
+            for run_id in runs:
+                self._begun.discard(run_id)
+                self._writing.pop(run_id, None)
+
+    def _write(self, runs: Collection[str | None]) -> bool:
+        """Write the waiting rows of runs as parts that they share; keeps them if that fails."""
+        with contextlib.ExitStack() as held:
+            for run_id in runs:
+                held.enter_context(self._writing_of(run_id))
+            found = {run_id: self._waiting.take(run_id) for run_id in runs}
+            taken = {run_id: buffer for run_id, buffer in found.items() if buffer is not None}
+            if not taken:
                 return True
             try:
-                self._write_parts(run_id, taken)
+                self._write_parts(taken)
             except Exception as error:
-                self._waiting.put_back(run_id, taken)
+                for run_id, buffer in taken.items():
+                    self._waiting.put_back(run_id, buffer)
                 self._count_error(error)
                 return False
             self._failed_at = None
-            with self._lock:
-                self.recorded += len(taken)
-            self._waiting.written(run_id, taken)
-            for journal in taken.journals:
-                _remove(journal)
+            for run_id, buffer in taken.items():
+                self._written(run_id, buffer)
             return True
 
-    def _write_parts(self, run_id: str | None, taken: RunBuffer) -> None:
-        """Write all parts of a buffer, or none."""
-        table = taken.rows.table()
+    def _written(self, run_id: str | None, taken: RunBuffer) -> None:
+        with self._lock:
+            self.recorded += len(taken)
+        self._waiting.written(run_id, taken)
+        for journal in taken.journals:
+            _remove(journal)
+
+    def _write_parts(self, taken: Mapping[str | None, RunBuffer]) -> None:
+        """Write all parts of some buffers, or none."""
+        place = next(iter(taken)) if len(taken) == 1 else MANY_RUNS
+        rows = _together([buffer.rows for buffer in taken.values()])
+        table = rows.table()
         done: list[Path] = []
         try:
-            for rows, nanos in self._groups(run_id, table, taken.rows.start_nanos):
-                folder = partition(self.folder, run_id, nanos)
+            for numbers, nanos in self._groups(taken, table):
+                folder = partition(self.folder, place, nanos)
                 make_folder(folder)
                 path = folder / self._next_name()
-                write_part(path, table if len(rows) == len(table) else table.take(rows))
+                write_part(path, table if len(numbers) == len(table) else table.take(numbers))
                 done.append(path)
         except BaseException:
             for path in done:
                 _remove(path)
             raise
-        self._begun.add(run_id)
+        self._begun.update(taken)
 
-    def _groups(
-        self, run_id: str | None, table: pa.Table, starts: list[int]
-    ) -> list[tuple[list[int], int]]:
+    def _groups(self, runs: Collection[str | None], table: pa.Table) -> list[tuple[list[int], int]]:
         """Rows that make a part, and when they began.
 
-        Rows part by day. The root of a run that has no file yet gets one for itself.
+        Rows part by day. The roots of runs that have no file yet get one for themselves.
         """
         roots: set[int] = set()
-        if run_id not in self._begun:
+        if not self._begun.issuperset(runs):
             kinds = table.column("span_type").to_pylist()
             roots = {row for row, kind in enumerate(kinds) if kind == "run"}
+        starts = cast("list[int]", table.column("start_unix_nano").to_pylist())
         groups: dict[tuple[bool, int], list[int]] = {}
         for row, start in enumerate(starts):
             groups.setdefault((row in roots, start // _DAY_NANOS), []).append(row)
@@ -307,9 +326,9 @@ class Recorder(SpanProcessor):
 
     # --- the background -------------------------------------------------------------------
 
-    def _take_over(self) -> set[str]:
+    def _take_over(self) -> list[str]:
         with self._lock:
-            over, self._over = self._over, set()
+            over, self._over = list(self._over), {}
         return over
 
     def _ensure_worker(self) -> None:
@@ -327,12 +346,21 @@ class Recorder(SpanProcessor):
             self._due.wait(self._pause())
             self._due.clear()
             self._some.clear()
-            for run_id in self._waiting.due(self._max_spans, self._begin_seconds):
-                self._write_run(run_id)
-            for run_id in self._take_over():
-                self.close_run(run_id)
+            self._write_what_is_due()
             if self._waiting:
                 self._some.set()
+
+    def _write_what_is_due(self) -> bool:
+        """Write what waits long enough, and what is over; returns whether all is written.
+
+        With a file for each run, a hundred live ones would cost a processor of their own.
+        """
+        over = self._take_over()
+        due = self._waiting.due(self._max_spans, self._begin_seconds)
+        of_nobody = None in due
+        written = self._write(list(dict.fromkeys([*over, *(run for run in due if run)])))
+        self._forget(over)
+        return written and (not of_nobody or self._write([None]))
 
     def _pause(self) -> float:
         """Seconds until the oldest waiting span must be written."""
@@ -369,6 +397,16 @@ class Recorder(SpanProcessor):
         deferred, self._deferred = self._deferred, None
         if deferred is not None:
             raise deferred
+
+
+def _together(builders: Sequence[RowBuilder]) -> RowBuilder:
+    """The rows of several builders in one; the builders stay as they are."""
+    if len(builders) == 1:
+        return builders[0]
+    gathered = RowBuilder()
+    for builder in builders:
+        gathered.absorb(builder)
+    return gathered
 
 
 def _remove(path: Path) -> None:

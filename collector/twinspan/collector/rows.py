@@ -7,18 +7,21 @@ a span costs no work per attribute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.trace import Link, SpanContext
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, TraceState
 
 from twinspan.collector.jsontext import json_text, valid_deep, valid_text
 from twinspan.collector.schema import COLUMN_TYPES, PROMOTED_COLUMNS, SPAN_SCHEMA
 from twinspan.instrumentation import conventions
 from twinspan.instrumentation.span_attributes import plain_attributes
+from twinspan.instrumentation.stamping import is_ours
 
 Column: TypeAlias = "pa.Array[Any]"
 EventRow = Mapping[str, object]
@@ -26,6 +29,10 @@ LinkRow = Mapping[str, object]
 
 # Its stubs have one overload for each type and none for the type in general.
 _nulls: Final = cast("Callable[[int, pa.DataType], Column]", pa.nulls)
+
+
+_MOST: Final[dict[pa.DataType, int]] = {pa.int32(): 2**31, pa.int64(): 2**63}
+"""The first number that a type cannot hold; what others sent may be anything."""
 
 
 class SpanFacts(NamedTuple):
@@ -57,11 +64,16 @@ class SpanFacts(NamedTuple):
 
 
 def event_row(name: str, unix_nano: int, attributes: Mapping[str, object]) -> EventRow:
-    """An event as the record keeps it."""
+    """An event as the record keeps it; a time that no clock shows is 0.
+
+    >>> event_row("e", 2**63, {})["unix_nano"]
+    0
+    """
+    shown = unix_nano if abs(unix_nano) < _MOST[pa.int64()] else 0
     return {
         "name": name,
-        "time": unix_nano // 1000,
-        "unix_nano": unix_nano,
+        "time": shown // 1000,
+        "unix_nano": shown,
         "attributes": json_text(dict(attributes)),
     }
 
@@ -84,12 +96,19 @@ def link_row(trace_id: str, span_id: str, attributes: Mapping[str, object]) -> L
     }
 
 
+_SHORT: Final = frozenset(conventions.CATALOGUE) - conventions.CONTENT
+"""Attributes whose text `clean_attributes` keeps short."""
+
+
 class _Shape:
     """Spans that carry the same attribute names in the same order."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.rows: list[int] = []
-        self.values: list[tuple[Any, ...]] = []
+        # One span's values after the other's: a container for each span would be work for the
+        # garbage collector.
+        self.values: list[Any] = []
+        self._width = len(keys)
         prefix = conventions.ACTION_PREFIX
         self.promoted = [(i, key) for i, key in enumerate(keys) if key in PROMOTED_COLUMNS]
         self.actions = [
@@ -97,10 +116,42 @@ class _Shape:
         ]
         placed = {i for i, _ in (*self.promoted, *self.actions)}
         self.rest = [(i, key) for i, key in enumerate(keys) if i not in placed]
+        self.unlimited = [i for i, key in enumerate(keys) if key not in _SHORT]
+        self._kind_at = keys.index(conventions.SPAN_TYPE) if conventions.SPAN_TYPE in keys else None
+
+    def kind(self) -> str:
+        """What kind its first span is of; all others mostly are, too."""
+        return "" if self._kind_at is None else str(self.values[self._kind_at])
+
+    def column(self, place: int) -> list[Any]:
+        """The values of one attribute."""
+        return self.values[place :: self._width]
+
+    def action_fields(self) -> list[list[tuple[str, str]] | None]:
+        """The fields of each span's action as JSON text."""
+        if not self.actions:
+            return [None] * len(self.rows)
+        return [
+            [(name, json_text(value)) for name, value in pairs]
+            for pairs in self._pairs(self.actions)
+        ]
+
+    def others(self) -> Iterator[dict[str, object]]:
+        """What each span says that has no column of its own."""
+        return map(dict, self._pairs(self.rest))
+
+    def _pairs(self, some: Sequence[tuple[int, str]]) -> Iterator[list[tuple[str, Any]]]:
+        names = [name for _, name in some]
+        values = zip(*(self.column(i) for i, _ in some), strict=True)
+        return (list(zip(names, each, strict=True)) for each in values)
 
 
 class RowBuilder:
     """Gathers spans and gives them back as one Arrow table of `SPAN_SCHEMA`.
+
+    Spans of one kind stand together in it, and among them those that carry the same names: whoever
+    asks for one kind need not read what the others say, and a column that a kind does not use is
+    one stretch of nothing.
 
     An attribute whose value does not fit its column (somebody else's text under a number's
     name) is kept in the JSON rest, so nothing is lost and no span spoils a file.
@@ -117,12 +168,14 @@ class RowBuilder:
     """
 
     def __init__(self) -> None:
-        self._facts: list[SpanFacts] = []
+        # None stands for the next span of `_kept`, where they lie one after the other.
+        self._facts: list[SpanFacts | None] = []
+        self._kept: list[Any] = []
+        self._unread: dict[int, ReadableSpan] = {}
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._events: dict[int, Sequence[EventRow]] = {}
         self._links: dict[int, Sequence[LinkRow]] = {}
         self._resources: dict[int, tuple[Resource, str, str | None]] = {}
-        self._trace = (-1, "")
 
     def __len__(self) -> int:
         return len(self._facts)
@@ -138,30 +191,71 @@ class RowBuilder:
         """Add one span."""
         row = len(self._facts)
         self._facts.append(facts)
-        if events:
-            self._events[row] = events
-        if links:
-            self._links[row] = links
+        self._tell_more(row, events, links)
+        self._add_values(row, attributes)
+
+    def add_span(self, span: ReadableSpan, attributes: Mapping[str, object] | None = None) -> int:
+        """Add one ended span of the SDK.
+
+        What a row says of a span of ours is taken now and put into words when a table is asked
+        for: seldom by the thread that ended it. An odd span must be read here, where it costs
+        nothing but itself. Only a span with events or links is held itself: many waiting objects
+        would be work for the garbage collector.
+
+        Args:
+            span: the span.
+            attributes: its attributes, where they were read already.
+
+        Returns:
+            Characters of the text that the span holds beside its short labels.
+        """
+        row = len(self._facts)
+        kept = _kept_of(span) if is_ours(span) else None
+        if kept is None:
+            self._facts.append(self._facts_of(span))
+            self._tell_more(row, *_events_and_links(span))
+        else:
+            *facts, events, links = kept
+            self._facts.append(None)
+            self._kept += facts
+            if events or links:
+                self._unread[row] = span
+        return self._add_values(row, plain_attributes(span) if attributes is None else attributes)
+
+    def _add_values(self, row: int, attributes: Mapping[str, object]) -> int:
         keys = tuple(attributes)
         shape = self._shapes.get(keys)
         if shape is None:
             shape = self._shapes[keys] = _Shape(keys)
         shape.rows.append(row)
-        shape.values.append(tuple(attributes.values()))
+        values = list(attributes.values())
+        shape.values += values
+        return _text_in([values[i] for i in shape.unlimited]) if shape.unlimited else 0
 
-    def add_span(self, span: ReadableSpan) -> None:
-        """Add one ended span of the SDK."""
-        self.add(
-            self._facts_of(span),
-            plain_attributes(span),
-            events=[_sdk_event(event) for event in span.events] if _has(span, "_events") else (),
-            links=[_sdk_link(link) for link in span.links] if _has(span, "_links") else (),
-        )
+    def _tell_more(self, row: int, events: Sequence[EventRow], links: Sequence[LinkRow]) -> None:
+        if events:
+            self._events[row] = events
+        if links:
+            self._links[row] = links
+
+    def _read_all(self) -> list[SpanFacts]:
+        """The facts of every row."""
+        for row, span in self._unread.items():
+            self._tell_more(row, *_events_and_links(span))
+        self._unread.clear()
+        if self._kept:
+            columns = [self._kept[i::_KEPT] for i in range(_KEPT)]
+            told = iter(self._facts_together(*columns))
+            self._facts = [next(told) if facts is None else facts for facts in self._facts]
+            self._kept.clear()
+        return cast("list[SpanFacts]", self._facts)
 
     def absorb(self, later: RowBuilder) -> None:
         """Add everything that another builder gathered, behind what is here."""
         offset = len(self._facts)
         self._facts += later._facts
+        self._kept += later._kept
+        self._unread |= {row + offset: value for row, value in later._unread.items()}
         self._events |= {row + offset: value for row, value in later._events.items()}
         self._links |= {row + offset: value for row, value in later._links.items()}
         for keys, shape in later._shapes.items():
@@ -169,20 +263,18 @@ class RowBuilder:
             mine.rows += [row + offset for row in shape.rows]
             mine.values += shape.values
 
-    @property
-    def start_nanos(self) -> list[int]:
-        """When each span started, in nanoseconds since 1970."""
-        return [facts.start_unix_nano for facts in self._facts]
-
     def table(self) -> pa.Table:
-        """Everything that was added, in that order."""
-        columns = self._attribute_columns()
-        facts = zip(*self._facts, strict=True) if self._facts else iter(())
+        """Everything that was added, kind by kind."""
+        shapes = sorted(self._shapes.values(), key=_Shape.kind)
+        columns = self._attribute_columns(shapes)
+        order = [row for shape in shapes for row in shape.rows]
+        read = self._read_all()
+        facts = zip(*[read[row] for row in order], strict=True) if order else iter(())
         for name, values in zip(SpanFacts._fields, facts, strict=False):
             columns[name] = _fact_array(list(values), COLUMN_TYPES[name])
         for name, sparse in (("events", self._events), ("links", self._links)):
             if sparse:
-                dense = [sparse.get(row) for row in range(len(self))]
+                dense = [sparse.get(row) for row in order]
                 columns[name] = _array(dense, COLUMN_TYPES[name])
         return pa.Table.from_arrays(
             [
@@ -192,70 +284,107 @@ class RowBuilder:
             schema=SPAN_SCHEMA,
         )
 
-    def _attribute_columns(self) -> dict[str, Column]:
-        count = len(self)
+    def _attribute_columns(self, shapes: Sequence[_Shape]) -> dict[str, Column]:
+        """The columns of attributes, one shape after the other."""
         dense: dict[str, list[Any]] = {}
         rest: dict[int, dict[str, object]] = {}
-        actions: list[list[tuple[str, str]] | None] = [None] * count
-        for shape in self._shapes.values():
-            self._spread(shape, dense, rest)
-            for row, values in zip(shape.rows, shape.values, strict=True) if shape.actions else ():
-                actions[row] = [(name, json_text(values[i])) for i, name in shape.actions]
+        actions: list[list[tuple[str, str]] | None] = []
+        done = 0
+        for shape in shapes:
+            self._append(shape, done, dense, rest)
+            actions += shape.action_fields()
+            done += len(shape.rows)
+        for column in dense.values():
+            column += [None] * (done - len(column))
         columns = {
             PROMOTED_COLUMNS[key]: _fitting_array(key, values, rest)
             for key, values in dense.items()
         }
-        columns["action_fields"] = _array(actions, COLUMN_TYPES["action_fields"])
-        texts = [json_text(rest[row]) if row in rest else "{}" for row in range(count)]
+        if any(shape.actions for shape in shapes):
+            columns["action_fields"] = _array(actions, COLUMN_TYPES["action_fields"])
+        texts = ["{}"] * done
+        for row, values in rest.items():
+            texts[row] = json_text(values)
         columns["attributes"] = pa.array(texts, pa.string())
         return columns
 
-    def _spread(
-        self, shape: _Shape, dense: dict[str, list[Any]], rest: dict[int, dict[str, object]]
+    def _append(
+        self,
+        shape: _Shape,
+        done: int,
+        dense: dict[str, list[Any]],
+        rest: dict[int, dict[str, object]],
     ) -> None:
-        """Put the values of one shape into the columns and the rest."""
-        by_key = list(zip(*shape.values, strict=True))
-        if len(shape.rows) == len(self):
-            dense.update((key, list(by_key[i])) for i, key in shape.promoted)
-        for i, key in shape.promoted if len(shape.rows) < len(self) else ():
-            column = dense.get(key)
-            if column is None:
-                column = dense[key] = [None] * len(self)
-            for row, value in zip(shape.rows, by_key[i], strict=True):
-                column[row] = value
-        for row, values in zip(shape.rows, shape.values, strict=True) if shape.rest else ():
-            rest[row] = {key: values[i] for i, key in shape.rest}
+        """Put the values of one shape behind the rows that are done."""
+        for i, key in shape.promoted:
+            column = dense.setdefault(key, [])
+            column += [None] * (done - len(column))
+            column += shape.column(i)
+        if shape.rest:
+            rest.update(enumerate(shape.others(), done))
 
     def _facts_of(self, span: ReadableSpan) -> SpanFacts:
         context = cast(SpanContext, span.context)
-        parent, scope, status = span.parent, span.instrumentation_scope, span.status
-        start = span.start_time or 0
-        state = context.trace_state
-        resource_text, service = self._resource(span.resource)
-        if context.trace_id != self._trace[0]:
-            self._trace = (context.trace_id, f"{context.trace_id:032x}")
-        # Past the named constructor, which costs as much as all of the rest.
-        facts = (
-            self._trace[1],
-            f"{context.span_id:016x}",
-            None if parent is None else f"{parent.span_id:016x}",
-            state.to_header() if state else None,
-            span.name,
-            span.kind._name_,
-            status.status_code._name_,
-            status.description,
-            start // 1000,
-            start,
-            (span.end_time or start) - start,
-            service,
-            None if scope is None else scope.name,
-            None if scope is None else scope.version,
-            resource_text,
-            span.dropped_attributes,
-            span.dropped_events,
-            span.dropped_links,
+        (facts,) = self._facts_together(
+            [span.name],
+            [context.trace_id],
+            [context.span_id],
+            [context.trace_state],
+            [span.parent],
+            [span.instrumentation_scope],
+            [span.status],
+            [span.start_time],
+            [span.end_time],
+            [span.resource],
+            [span.kind],
+            [span.dropped_attributes],
+            [span.dropped_events],
+            [span.dropped_links],
         )
-        return SpanFacts._make(facts)
+        return facts
+
+    def _facts_together(
+        self,
+        names: Sequence[str],
+        traces: Sequence[int],
+        spans: Sequence[int],
+        states: Sequence[TraceState | None],
+        parents: Sequence[SpanContext | None],
+        scopes: Sequence[InstrumentationScope | None],
+        statuses: Sequence[Status],
+        begun: Sequence[int | None],
+        ended: Sequence[int | None],
+        resources: Sequence[Resource],
+        kinds: Sequence[SpanKind],
+        *dropped: Sequence[int],
+    ) -> list[SpanFacts]:
+        """The facts of many spans: what they share is told once."""
+        starts = [start or 0 for start in begun]
+        told_statuses = _each_once(lambda one: (one.status_code._name_, one.description), statuses)
+        told_resources = _each_once(self._resource, resources)
+        told_scopes = _each_once(
+            lambda one: (None, None) if one is None else (one.name, one.version), scopes
+        )
+        columns = (
+            _each_once("{:032x}".format, traces),
+            [f"{span:016x}" for span in spans],
+            _each_once(lambda one: None if one is None else f"{one.span_id:016x}", parents),
+            _each_once(lambda one: one.to_header() if one else None, states),
+            names,
+            _each_once(lambda one: one._name_, kinds),
+            [code for code, _ in told_statuses],
+            [description for _, description in told_statuses],
+            [start // 1000 for start in starts],
+            starts,
+            [(end or start) - start for end, start in zip(ended, starts, strict=True)],
+            [service for _, service in told_resources],
+            [name for name, _ in told_scopes],
+            [version for _, version in told_scopes],
+            [text for text, _ in told_resources],
+            *dropped,
+        )
+        # Plain tuples: naming their fields would cost as much as all of the rest.
+        return cast("list[SpanFacts]", list(zip(*columns, strict=True)))
 
     def _resource(self, resource: Resource) -> tuple[str, str | None]:
         """A resource as JSON text, and its service; each resource is written out once."""
@@ -269,10 +398,60 @@ class RowBuilder:
         return known[1], known[2]
 
 
+_INSIDE: Final = (
+    "_name",
+    "_context.trace_id",
+    "_context.span_id",
+    "_context.trace_state",
+    "_parent",
+    "_instrumentation_scope",
+    "_status",
+    "_start_time",
+    "_end_time",
+    "_resource",
+    "_kind",
+    "_attributes.dropped",
+    "_events.dropped",
+    "_links.dropped",
+)
+"""What is kept of an ended span, as the SDK keeps it: its public face takes three times as long."""
+
+_KEPT: Final = len(_INSIDE)
+
+_inside: Final[Callable[[ReadableSpan], tuple[Any, ...]]] = attrgetter(
+    *_INSIDE, "_events._dq", "_links._dq"
+)
+
+
+def _kept_of(span: ReadableSpan) -> tuple[Any, ...] | None:
+    """What the SDK keeps of a span, where it is kept as we know it."""
+    try:
+        return _inside(span)
+    except AttributeError:
+        return None
+
+
+def _each_once(tell: Callable[[Any], Any], of: Sequence[Any]) -> list[Any]:
+    """What is told of each object, asked once of one that occurs many times."""
+    told = {key: tell(one) for key, one in {id(one): one for one in of}.items()}
+    return [told[id(one)] for one in of]
+
+
 def _has(span: ReadableSpan, name: str) -> bool:
     """Whether a span has events or links: its properties copy them, even where there are none."""
     inner = getattr(span, name, span)
     return inner is span or bool(inner)
+
+
+def _events_and_links(span: ReadableSpan) -> tuple[list[EventRow], list[LinkRow]]:
+    return (
+        [_sdk_event(event) for event in span.events] if _has(span, "_events") else [],
+        [_sdk_link(link) for link in span.links] if _has(span, "_links") else [],
+    )
+
+
+def _text_in(values: Sequence[object]) -> int:
+    return sum([len(value) for value in values if isinstance(value, str)])
 
 
 def _sdk_event(event: Event) -> EventRow:
@@ -293,14 +472,14 @@ def _fact_array(values: list[Any], kind: pa.DataType) -> Column:
     try:
         return _array(values, kind)
     except _MISFITS:
-        as_text = pa.types.is_string(kind)
-        return pa.array([_forced(value, as_text) for value in values], kind)
+        return pa.array([_forced(value, kind) for value in values], kind)
 
 
-def _forced(value: object, as_text: bool) -> object:
-    if as_text:
+def _forced(value: object, kind: pa.DataType) -> object:
+    if pa.types.is_string(kind):
         return None if value is None else valid_text(str(value))
-    return value if isinstance(value, int) and -(2**63) <= value < 2**63 else 0
+    most = _MOST.get(kind, _MOST[pa.int64()])
+    return value if isinstance(value, int) and -most <= value < most else 0
 
 
 def _array(values: list[Any], kind: pa.DataType) -> Column:

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from twinspan.collector.parts import (
     JOURNAL_PREFIX,
     JOURNAL_SUFFIX,
+    MANY_RUNS,
+    NO_PARQUET,
     PART_PREFIX,
     PART_SUFFIX,
     run_folder,
@@ -38,7 +40,8 @@ NEEDED: Final = frozenset({"run", "network", "probe_set"})
 
 _FIELDS: Final = (TRACE_ID, SPAN_ID, STARTED)
 
-# Its stubs do not know every type it takes.
+# Their stubs do not know every type they take.
+_read_schema: Final = cast("Callable[..., pa.Schema]", pq.read_schema)  # pyright: ignore[reportUnknownMemberType]
 _read_table: Final = cast("Callable[..., pa.Table]", pq.read_table)  # pyright: ignore[reportUnknownMemberType]
 
 _VALUES: Final[dict[str, Any]] = {
@@ -60,13 +63,12 @@ def read_run(folder: Path, run_id: str) -> RecordedRun | None:
         RecordError: a file of the run cannot be read.
     """
     spans: dict[str, Attributes] = {}
-    for place in sorted(folder.glob(f"date=*/{run_folder(run_id)}")):
-        for path in sorted(place.iterdir()):
-            try:
-                found = {str(told[SPAN_ID]): told for told in _spans_of(path)}
-            except (OSError, ValueError, KeyError) as error:
-                raise RecordError(f"cannot read {str(path)!r}: {error}") from error
-            spans |= found
+    for path in _files_of(folder, run_id):
+        try:
+            found = {str(told[SPAN_ID]): told for told in _spans_of(path, run_id)}
+        except (*NO_PARQUET, ValueError, KeyError) as error:
+            raise RecordError(f"cannot read {str(path)!r}: {error}") from error
+        spans |= found
     mine = [told for told in spans.values() if told.get(c.RUN_ID) == run_id]
     if not mine:
         return None
@@ -76,9 +78,16 @@ def read_run(folder: Path, run_id: str) -> RecordedRun | None:
     return run_of_spans(run_id, of["run"], of["network"], of["probe_set"])
 
 
-def _spans_of(path: Path) -> Iterator[Attributes]:
+def _files_of(folder: Path, run_id: str) -> Iterator[Path]:
+    """The files in which spans of a run may be: its own, and those of many short runs."""
+    for name in (run_folder(run_id), run_folder(MANY_RUNS)):
+        for place in sorted(folder.glob(f"date=*/{name}")):
+            yield from sorted(place.iterdir())
+
+
+def _spans_of(path: Path, run_id: str) -> Iterator[Attributes]:
     if path.name.startswith(PART_PREFIX) and path.name.endswith(PART_SUFFIX):
-        yield from _of_part(path)
+        yield from _of_part(path, run_id)
     elif path.name.startswith(JOURNAL_PREFIX) and path.name.endswith(JOURNAL_SUFFIX):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield from _of_line(line)
@@ -87,9 +96,13 @@ def _spans_of(path: Path) -> Iterator[Attributes]:
 # --- parts ------------------------------------------------------------------------------------
 
 
-def _of_part(path: Path) -> Iterator[Attributes]:
-    table = _read_table(path, filters=[("span_type", "in", sorted(NEEDED))])
-    columns = set(table.column_names)
+def _of_part(path: Path, run_id: str) -> Iterator[Attributes]:
+    # A part leaves out columns in which it has no value.
+    columns = set(_read_schema(path).names)
+    if not {"span_type", "run_id"} <= columns:
+        return
+    wanted = [("run_id", "==", run_id), ("span_type", "in", sorted(NEEDED))]
+    table = _read_table(path, filters=wanted)
     named = {name: column for name, column in PROMOTED_COLUMNS.items() if column in columns}
     for row in table.to_pylist():
         told = {name: row[column] for name, column in named.items() if row[column] is not None}

@@ -2,12 +2,13 @@
 
 One row is one ended span. Every attribute that twinspan knows has a typed column of its own
 (`conventions.PROMOTED`), the fields of actions share one map, and whatever else a span carries is
-kept as JSON text under its own dotted names. All columns are always written, so that files of
-different runs read as one table.
+kept as JSON text under its own dotted names. A file may leave out columns in which it has no
+value: readers take what is not there for NULL.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ _REST: Final[dict[str, pa.DataType]] = {
     "dropped_links": pa.int32(),
 }
 
-_REQUIRED: Final = frozenset(
+REQUIRED_COLUMNS: Final = frozenset(
     {
         "trace_id",
         "span_id",
@@ -94,6 +95,7 @@ _REQUIRED: Final = frozenset(
         "dropped_links",
     }
 )
+"""Columns in which every row has a value."""
 
 PROMOTED_COLUMNS: Final[dict[str, str]] = {
     attribute.name: attribute.column for attribute in conventions.PROMOTED
@@ -108,6 +110,17 @@ COLUMN_TYPES: Final[dict[str, pa.DataType]] = {
 """Every column in the order of the file; a column is never renamed or given another type."""
 
 SPAN_SCHEMA: Final = pa.schema(
-    [pa.field(name, kind, name not in _REQUIRED) for name, kind in COLUMN_TYPES.items()]
+    [pa.field(name, kind, name not in REQUIRED_COLUMNS) for name, kind in COLUMN_TYPES.items()]
 )
 """The schema of every recorded file."""
+
+
+def with_all_columns(tables: Iterable[pa.Table]) -> pa.Table:
+    """Tables of recorded spans, one after the other, with what they leave out as NULL.
+
+    >>> some = SPAN_SCHEMA.empty_table().drop_columns(["run_id"])
+    >>> with_all_columns([some]).schema.equals(SPAN_SCHEMA)
+    True
+    """
+    every = pa.concat_tables([SPAN_SCHEMA.empty_table(), *tables], promote_options="permissive")
+    return every.select(SPAN_SCHEMA.names).cast(SPAN_SCHEMA)

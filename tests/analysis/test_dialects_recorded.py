@@ -199,7 +199,9 @@ def test_two_recordings_of_a_case_give_a_floor(tmp_path: Path) -> None:
             (f"{node}.output", 2, 0.0) for node in ("analyst_a", "analyst_b", "planner", "reviewer")
         )
         pooled = next(row for row in floor_table(store).dicts() if row["action"] == "pooled")
-        assert (pooled["flips"], pooled["floor"]) == (0, 0.0)
+        assert (pooled["flips"], pooled["floor"], pooled["reason"]) == (0, None, "one_case")
+        (by_case, *_) = floor_table(store, by=["case_id"]).dicts()
+        assert (by_case["floor"], by_case["reason"]) == (0.0, None)
 
 
 def test_the_graph_has_weights_and_the_trail_reads(told: Told) -> None:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from every_type import ATTRIBUTES
 from fuzz_readers import try_bytes
 from hypothesis import HealthCheck, given, settings
@@ -117,3 +118,11 @@ def test_a_good_line_with_one_value_replaced(data: st.DataObject) -> None:
         here[key] = data.draw(_json)
         break
     try_bytes((json.dumps(document) + "\n").encode("utf-8", "replace"), ".jsonl")
+
+
+@pytest.mark.parametrize("name", [b"trace_id", b"span_type", b"attributes"])
+def test_a_column_whose_name_is_no_text(name: bytes) -> None:
+    """A byte of a footer that was changed: pyarrow cannot even name the file's columns."""
+    broken = SEEDS[".parquet"].replace(name, b"\x9b" + name[1:])
+    assert broken != SEEDS[".parquet"]
+    try_bytes(broken, ".parquet")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from typing import Any, cast
 
@@ -25,7 +25,8 @@ def json_value(value: object) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
-        return json_value(asdict(value))
+        # Not asdict: it copies values, and a read-only mapping cannot be copied.
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value)
         return {str(key): json_value(item) for key, item in items.items()}

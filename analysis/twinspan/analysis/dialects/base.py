@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from twinspan.collector.parts import PART_PREFIX, PART_SUFFIX, write_part
 from twinspan.collector.rows import EventRow, LinkRow, RowBuilder, SpanFacts
 
-PART_ROWS: Final = 20_000
+PART_ROWS: Final = 40_000
 """Rows that are gathered before they go to a file: memory stays the same for any source."""
 
 

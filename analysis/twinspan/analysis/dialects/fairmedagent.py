@@ -204,7 +204,9 @@ def _trajectory(
         replicate=replicate,
         actions=_in_order(cast("dict[str, object]", actions)),
         details={
-            f"fairmedagent.{key}": read[key] for key in ("scaffold", "model_calls") if key in read
+            f"fairmedagent.{key}": read[key]
+            for key in ("scaffold", "model_calls", "response_ids")
+            if key in read
         },
     )
 

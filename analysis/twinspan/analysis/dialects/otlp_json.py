@@ -5,15 +5,22 @@ One `{"resourceSpans": [...]}` object on each line, or one such object over many
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, cast
 
+from msgspec import Raw
+from msgspec.json import decode
+
 from twinspan.analysis.dialects.base import Problems, RowSink
 from twinspan.analysis.dialects.json_files import head, trace_documents
+from twinspan.analysis.dialects.otlp_typed import (
+    TypedSpan,
+    TypedTraces,
+    typed_attributes,
+    typed_traces,
+)
 from twinspan.analysis.dialects.otlp_values import (
     MALFORMED,
     Json,
@@ -23,6 +30,7 @@ from twinspan.analysis.dialects.otlp_values import (
     nanos,
     status_word,
 )
+from twinspan.analysis.garbage import garbage_kept
 from twinspan.collector.jsontext import json_text
 from twinspan.collector.rows import EventRow, LinkRow, SpanFacts, event_row, link_row
 from twinspan.instrumentation.errors import SourceError
@@ -32,6 +40,9 @@ _SCOPE_ONCE: Final = "instrumentationLibrary"
 """What scopes were called before OTLP 1.0."""
 
 _UNDERSCORED: Final = re.compile("_([a-z])")
+
+_UNWRITTEN: Final = Raw(b"")
+"""No resource as it is written in a file: one that was taken over as a dict."""
 
 NO_TRACE: Final = "an object holds no spans and was skipped"
 BAD_ID: Final = "a span without a valid trace or span id was skipped"
@@ -59,29 +70,17 @@ class OtlpJson:
         Raises:
             SourceError: for a file that cannot be opened.
         """
-        with _garbage_kept():
+        with garbage_kept():  # JSON has no cycles
             for path in paths:
                 reading = self.reading(path.name, sink, problems)
                 try:
-                    for document in trace_documents(path, problems):
+                    for document in trace_documents(path, problems, typed_traces):
                         reading.add_document(document)
                 except OSError as error:
                     raise SourceError(
                         f"{str(path)!r} cannot be read ({error}); copy it anew"
                     ) from error
         sink.flush()
-
-
-@contextmanager
-def _garbage_kept() -> Generator[None]:
-    # JSON has no cycles, and looking for some in millions of fresh dicts doubles the cost.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class DocumentReading:
@@ -92,11 +91,15 @@ class DocumentReading:
         self._sink = sink
         self._problems = problems
         self._resource: object = None
+        self._written = _UNWRITTEN
         self._resource_text = "{}"
         self._service: str | None = None
 
     def add_document(self, document: object) -> None:
         """Add the spans of one document."""
+        if isinstance(document, TypedTraces):
+            self._add_typed(document)
+            return
         if isinstance(document, list):
             for each in cast("list[object]", document):
                 self.add_document(each)
@@ -123,6 +126,27 @@ class DocumentReading:
                 except MALFORMED:
                     self._problems.count(self._name, BAD_SPAN)
 
+    def _add_typed(self, document: TypedTraces) -> None:
+        for one in document.resourceSpans:
+            try:
+                self._remember_written(one.resource)
+            except MALFORMED:
+                self._problems.count(self._name, BAD_SPAN)
+                continue
+            for scoped in one.scopeSpans:
+                scope = scoped.scope or {}
+                name, version = scope.get("name") or None, scope.get("version") or None
+                for span in scoped.spans:
+                    try:
+                        self._add_typed_span(span, name, version)
+                    except MALFORMED:
+                        self._problems.count(self._name, BAD_SPAN)
+
+    def _remember_written(self, written: Raw) -> None:
+        if written != self._written:
+            self._remember(cast("Json | None", decode(written)))
+            self._written = written.copy()  # what is not copied would keep its whole line
+
     def _remember(self, resource: Json | None) -> None:
         if resource == self._resource:
             return
@@ -131,6 +155,41 @@ class DocumentReading:
         self._resource_text = json_text(attributes)
         self._service = None if service is None else str(service)
         self._resource = resource
+        self._written = _UNWRITTEN
+
+    def _add_typed_span(self, span: TypedSpan, scope: str | None, version: str | None) -> None:
+        trace_id, span_id = hex_id(span.traceId, 32), hex_id(span.spanId, 16)
+        if trace_id is None or span_id is None:
+            self._problems.count(self._name, BAD_ID)
+            return
+        start = nanos(span.startTimeUnixNano)
+        status: Json = span.status or {}
+        facts = (
+            trace_id,
+            span_id,
+            hex_id(span.parentSpanId, 16),
+            span.traceState or None,
+            str(span.name),
+            kind_word(span.kind),
+            status_word(status.get("code")),
+            status.get("message") or None,
+            start // 1000,
+            start,
+            max(nanos(span.endTimeUnixNano) - start, 0),
+            self._service,
+            scope,
+            version,
+            self._resource_text,
+            nanos(span.droppedAttributesCount),
+            nanos(span.droppedEventsCount),
+            nanos(span.droppedLinksCount),
+        )
+        self._sink.add(
+            SpanFacts._make(facts),
+            typed_attributes(span.attributes or ()),
+            events=[_event(event) for event in span.events] if span.events else (),
+            links=[_link(link) for link in span.links] if span.links else (),
+        )
 
     def _add_span(self, span: Json, scope: str | None, version: str | None) -> None:
         trace_id = hex_id(span.get("traceId"), 32)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError, IndexError)
@@ -71,13 +72,17 @@ def attributes_of(entries: Sequence[Json]) -> dict[str, object]:
     """
     attributes: dict[str, object] = {}
     for entry in entries:
-        for kind, content in entry.get("value", _NOTHING).items():
-            attributes[entry["key"]] = (
-                content if kind == "stringValue" else _VALUES.get(kind, str)(content)
-            )
+        value = entry.get("value", _NOTHING)
+        text = value.get("stringValue")
+        if text is not None:
+            attributes[entry["key"]] = text
+            continue
+        for kind, content in value.items():
+            attributes[entry["key"]] = _VALUES.get(kind, str)(content)
     return attributes
 
 
+@lru_cache(maxsize=4096)  # the spans of a trace repeat its id, and name each other
 def hex_id(value: Any, digits: int) -> str | None:
     """An id in lower-case hex; None where it is empty, zero or neither hex nor base64.
 
@@ -88,15 +93,15 @@ def hex_id(value: Any, digits: int) -> str | None:
     """
     if not isinstance(value, str) or not value:
         return None
-    text = value.lower()
     try:
-        if len(text) != digits:
+        if len(value) == digits:
+            octets = bytes.fromhex(value)
+        else:
             # protobuf's own JSON writes bytes as base64, and some exporters left it at that.
-            text = base64.b64decode(value, validate=True).hex()
-        number = int(text, 16)
+            octets = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         return None
-    return text if number and len(text) == digits else None
+    return octets.hex() if len(octets) * 2 == digits and any(octets) else None
 
 
 def nanos(value: Any) -> int:
@@ -115,6 +120,7 @@ def _word(value: Any, words: Sequence[str], prefix: str) -> str:
     return words[number] if 0 <= number < len(words) else words[0]
 
 
+@lru_cache(maxsize=64)
 def kind_word(value: Any) -> str:
     """A span's kind in one word.
 
@@ -124,6 +130,7 @@ def kind_word(value: Any) -> str:
     return _word(value, KINDS, "SPAN_KIND_")
 
 
+@lru_cache(maxsize=64)
 def status_word(value: Any) -> str:
     """A status code in one word.
 

@@ -45,7 +45,7 @@ def ended_spans(*attributes: Mapping[str, object]) -> Sequence[ReadableSpan]:
 
 
 def table_of(spans: Iterable[ReadableSpan]) -> pa.Table:
-    """The rows of ended spans, in their order."""
+    """The rows of ended spans."""
     builder = RowBuilder()
     for span in spans:
         builder.add_span(span)

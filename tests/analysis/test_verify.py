@@ -133,6 +133,25 @@ def test_an_altered_distance_unsettles_everything_above_it(tmp_path: Path) -> No
     assert {c.EFFECT_VALUE, c.EFFECT_P_VALUE, c.MONITOR_VALUE} <= named
 
 
+@pytest.mark.parametrize("distances", [[0.5] * 7, [0.5] * 104 + [float("nan")], [1.0], []])
+def test_distances_that_are_none_are_named_and_stop_nothing(
+    tmp_path: Path, distances: list[float]
+) -> None:
+    """Too few, no numbers, none at all: the span is named, and other runs are still verified."""
+
+    def change(table: pa.Table) -> pa.Table:
+        types = table["span_type"].to_pylist()
+        values = table["divergence_distances"].to_pylist()
+        values[types.index("probe_set")] = distances
+        return column(table, "divergence_distances", values)
+
+    tampered(tmp_path / "spans", change)
+    run_demo(tmp_path / "spans", seed=1)
+    found = {each.verdict: each for each in verified(tmp_path / "spans")}
+    assert set(found) == {"mismatch", "verified"}
+    assert c.DIVERGENCE_DISTANCES in {each.what for each in found["mismatch"].mismatches}
+
+
 def test_a_removed_decision_breaks_the_chain(tmp_path: Path) -> None:
     """And the numbering shows the hole."""
     found = tampered(tmp_path, drop_one("network"))

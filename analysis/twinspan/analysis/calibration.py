@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, get_args
 
-from scipy.special import betaincinv
-
 from twinspan.analysis.recorded import RecordedRun
-from twinspan.analysis.replay import replay
+from twinspan.analysis.replay import replay, with_orbits
 from twinspan.collector.thresholds import ThresholdConfig, calibrate_run_thresholds
 from twinspan.instrumentation.settings import BreakerOptions, Reduction
 
@@ -25,7 +23,8 @@ class Calibrated:
     """Thresholds of one configuration.
 
     Attributes:
-        reduction, alpha_fast, alpha_slow: the configuration.
+        reduction, alpha_fast, alpha_slow: the configuration; alpha_slow is None where every graph
+            has its own.
         tau_enter, tau_exit, tau_warn: its thresholds.
         target: the share of unbiased runs that may be halted.
         level: `run`.
@@ -37,7 +36,7 @@ class Calibrated:
 
     reduction: Reduction
     alpha_fast: float
-    alpha_slow: float
+    alpha_slow: float | None
     tau_enter: float
     tau_exit: float
     tau_warn: float
@@ -68,26 +67,28 @@ def calibrated(
     """
     fast: list[list[float]] = []
     slow: list[list[float]] = []
-    for run in runs:
-        steps = replay(run, _changed(run.options, changes))
+    for run, orbits in with_orbits(runs):
+        steps = replay(run, _changed(run.options, changes), orbits)
         scored = [step.decision for step in steps if step.decision.b_fast is not None]
         if scored:
             fast.append([decision.b_fast or 0.0 for decision in scored])
             slow.append([decision.b_slow or 0.0 for decision in scored])
     found = calibrate_run_thresholds(fast, slow, target, exit_ratio)
-    return _told(found, _changed(runs[0].options, changes))
+    used = [_changed(run.options, changes) for run in runs]
+    slow_alphas = {options.slow_alpha for options in used}
+    return _told(found, used[0], slow_alphas.pop() if len(slow_alphas) == 1 else None)
 
 
 def _changed(options: BreakerOptions, changes: dict[str, object]) -> BreakerOptions:
     return replace(options, **changes)  # type: ignore[arg-type]
 
 
-def _told(found: ThresholdConfig, options: BreakerOptions) -> Calibrated:
+def _told(found: ThresholdConfig, options: BreakerOptions, alpha_slow: float | None) -> Calibrated:
     low, high = rate_interval(found.controls, found.target)
     return Calibrated(
         reduction=options.reduction,
         alpha_fast=options.fast_alpha,
-        alpha_slow=options.slow_alpha,
+        alpha_slow=alpha_slow,
         tau_enter=found.tau_enter,
         tau_exit=found.tau_exit,
         tau_warn=found.tau_warn,
@@ -111,6 +112,8 @@ def rate_interval(controls: int, target: float, level: float = LEVEL) -> tuple[f
     >>> low, high
     (0.0166, 0.1)
     """
+    from scipy.special import betaincinv  # a third of what starting a command costs
+
     rank = math.ceil((controls + 1) * (1.0 - target) - 1e-9)
     above = controls + 1 - rank
     tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)

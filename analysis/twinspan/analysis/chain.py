@@ -6,7 +6,7 @@ altered no longer has its hash; one that was removed leaves its successor withou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -46,7 +46,12 @@ def broken_links(store: Store, run_id: str | None = None) -> list[ChainBreak]:
         store: opened spans.
         run_id: one run; all of them if None.
     """
-    return [each for run in decided_runs(store, run_id) for each in _breaks(run)]
+    return breaks_in(decided_runs(store, run_id))
+
+
+def breaks_in(runs: Iterable[RecordedRun]) -> list[ChainBreak]:
+    """`broken_links` of runs that were read already."""
+    return [each for run in runs for each in _breaks(run)]
 
 
 def _breaks(run: RecordedRun) -> Iterator[ChainBreak]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from twinspan.analysis.recorded import RecordedRun, typed_spans
-from twinspan.analysis.store import Store
+from twinspan.analysis.columnar.spans import RunBatch
+from twinspan.analysis.recorded import RecordedRun
 from twinspan.collector.intervention.measured import Measured
 from twinspan.collector.intervention.routing import Leaning, Spread, route_of
 from twinspan.collector.intervention.trust import Trust, Weighed, tally, vote_weight
@@ -17,6 +17,7 @@ from twinspan.collector.records import ProbeRecord
 from twinspan.instrumentation import conventions as c
 
 Attributes = Mapping[str, Any]
+
 Place = tuple[str, int]
 
 
@@ -38,18 +39,21 @@ class InterventionSpans:
     attempts: Mapping[str, Sequence[Attributes]]
 
     @classmethod
-    def of(cls, store: Store, run_id: str | None) -> InterventionSpans:
-        """Read them."""
+    def of(cls, batch: RunBatch) -> InterventionSpans:
+        """Those of a batch of runs."""
         kinds = ("intervention", "review", "attempt")
-        found = [_by(c.RUN_ID, typed_spans(store, kind, run_id, "audit_seq")) for kind in kinds]
+        found = [dict(zip(batch.run_ids, batch.by_run(kind), strict=True)) for kind in kinds]
         return cls(interventions=found[0], reviews=found[1], attempts=found[2])
 
 
 def intervention_checks(run: RecordedRun, spans: InterventionSpans) -> Iterator[Check]:
     """Everything that can be recomputed of one run's interventions."""
+    if not spans.interventions.get(run.run_id):
+        return
     reviews = _by(c.INTERVENTION_ID, spans.reviews.get(run.run_id, ()))
     attempts = _by(c.INTERVENTION_ID, spans.attempts.get(run.run_id, ()))
-    spreads = _spreads(run)
+    told_at = {_place(told) for told in spans.interventions[run.run_id]}
+    spreads = _spreads(run, told_at)
     for told in spans.interventions.get(run.run_id, ()):
         own = str(told[c.INTERVENTION_ID])
         sets = [record for record in run.probe_sets if record.intervention_id == own]
@@ -64,8 +68,8 @@ def intervention_checks(run: RecordedRun, spans: InterventionSpans) -> Iterator[
 # --- routes -------------------------------------------------------------------------------------
 
 
-def _spreads(run: RecordedRun) -> dict[Place, Spread]:
-    """Who leant when a superstep was decided; without those that were decided more than once."""
+def _spreads(run: RecordedRun, places: Collection[Place]) -> dict[Place, Spread]:
+    """Who leant when some supersteps were decided; without what was decided more than once."""
     leaning = Leaning()
     found: dict[Place, Spread] = {}
     again: set[Place] = set()
@@ -74,6 +78,8 @@ def _spreads(run: RecordedRun) -> dict[Place, Spread]:
         if step.is_repair:
             continue
         leaning.note(step.records)
+        if place not in places:
+            continue
         again |= {place} & found.keys()
         found[place] = leaning.spread(len(run.dag))
     return {place: spread for place, spread in found.items() if place not in again}

@@ -7,13 +7,17 @@ earlier does not unmake what came later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from twinspan.analysis.recorded import RecordedRun, RecordedSuperstep
 from twinspan.collector.decision import BreakerDecision
+from twinspan.collector.orbits import Key, staked_orbits
 from twinspan.collector.reckoning import Reckoned, reckon
 from twinspan.instrumentation import conventions as c
+from twinspan.instrumentation.orbit import StakedOrbit
 from twinspan.instrumentation.settings import BreakerOptions
 
 
@@ -41,14 +45,35 @@ class Replayed:
     path_fired: tuple[str, ...] | None
 
 
-def replay(run: RecordedRun, options: BreakerOptions | None = None) -> list[Replayed]:
+Orbits = Mapping[Key, StakedOrbit]
+
+HALTING: Final = ("halt", "reroute", "escalate")
+"""Decisions that do not let a payload pass."""
+
+RUNS_AT_ONCE: Final = 64
+"""Runs whose orbits are enumerated together: enough to fill batches, few enough to be held."""
+
+
+def with_orbits(runs: Iterable[RecordedRun]) -> Iterator[tuple[RecordedRun, Orbits]]:
+    """Each run with the orbits of its probe sets, which are enumerated for many runs at once."""
+    remaining = iter(runs)
+    while some := list(islice(remaining, RUNS_AT_ONCE)):
+        orbits = staked_orbits(record for run in some for record in run.probe_sets)
+        for run in some:
+            yield run, orbits
+
+
+def replay(
+    run: RecordedRun, options: BreakerOptions | None = None, orbits: Orbits | None = None
+) -> list[Replayed]:
     """Decide every superstep of a recorded run again.
 
     Args:
         run: the run.
         options: the configuration; the recorded one if None.
+        orbits: those of `with_orbits`, where there are many runs.
     """
-    return [_replayed(step) for step in reckon(run, options)]
+    return [_replayed(step) for step in reckon(run, options, orbits=orbits)]
 
 
 def _replayed(step: Reckoned) -> Replayed:
@@ -89,14 +114,16 @@ class ReplaySummary:
     reason: str | None
 
 
-def summary(run: RecordedRun, options: BreakerOptions) -> ReplaySummary:
+def summary(
+    run: RecordedRun, options: BreakerOptions, orbits: Orbits | None = None
+) -> ReplaySummary:
     """What another configuration would have decided, in one row."""
-    steps = replay(run, options)
+    steps = replay(run, options, orbits)
     halted = [step for step in steps if step.decision.halted]
     recorded = [
         int(item.told[c.SUPERSTEP_INDEX])
         for item in run.supersteps
-        if item.told.get(c.BREAKER_DECISION) in ("halt", "reroute", "escalate")
+        if item.told.get(c.BREAKER_DECISION) in HALTING
     ]
     return ReplaySummary(
         run_id=run.run_id,

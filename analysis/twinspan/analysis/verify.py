@@ -1,47 +1,27 @@
-"""Recomputes every number of a recorded run from its raw spans, and names what does not match."""
+"""Recomputes every number of recorded runs from their raw spans, and names what does not match.
+
+Runs are checked many at a time; one in which anything does not fit, or that is out of the
+ordinary, is checked once more by itself (`run_checks`), which names the span and the attribute.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-import numpy as np
-
-from twinspan.analysis.chain import broken_links
-from twinspan.analysis.intervention_checks import InterventionSpans, intervention_checks
-from twinspan.analysis.recorded import RecordedRun, recorded_runs
-from twinspan.analysis.replay import Replayed, replay
+from twinspan.analysis.columnar.brief import brief_runs
+from twinspan.analysis.columnar.comparing import compare
+from twinspan.analysis.columnar.reckoning import reckon
+from twinspan.analysis.columnar.spans import RunBatch, run_batches
+from twinspan.analysis.garbage import garbage_kept
+from twinspan.analysis.intervention_checks import InterventionSpans
+from twinspan.analysis.replay import with_orbits
 from twinspan.analysis.risks import risk_checks
+from twinspan.analysis.run_checks import Findings, Mismatch, check_interventions, findings_of
 from twinspan.analysis.store import Store
-from twinspan.collector.records import ProbeRecord
-from twinspan.collector.weights import dependency_weights
-from twinspan.instrumentation import conventions as c
-from twinspan.instrumentation.orbit import orbit_test_triangles
-
-TOLERANCE: Final = 1e-9
-"""Relative and absolute: recorded numbers are doubles, but sums may be taken in another order."""
 
 Verdict = Literal["verified", "incomplete", "mismatch"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mismatch:
-    """A number that the raw spans do not give.
-
-    Attributes:
-        span_id: the span that says it.
-        what: the attribute.
-        recorded: what the span says.
-        recomputed: what the raw spans give.
-    """
-
-    span_id: str
-    what: str
-    recorded: str
-    recomputed: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,59 +53,61 @@ def verify(store: Store, run_id: str | None = None) -> list[Verification]:
         store: opened spans.
         run_id: one run; all of them if None.
     """
-    runs = recorded_runs(store, run_id)
-    by_run = {run.run_id: _Findings() for run in runs}
-    intervened = InterventionSpans.of(store, run_id)
-    _check_scores([record for run in runs for record in run.probe_sets], by_run)
-    for run in runs:
-        _check_weights(run, by_run[run.run_id])
-        _check_decisions(run, by_run[run.run_id])
-        for check in intervention_checks(run, intervened):
-            by_run[run.run_id].compare(*check)
-    for broken in broken_links(store, run_id):
-        if broken.run_id in by_run:
-            by_run[broken.run_id].note(
-                f"decision {broken.audit_seq}", c.AUDIT_HASH, "recorded", broken.reason
-            )
-    for risk in risk_checks(store, run_id):
+    with garbage_kept():
+        return _verified(store, run_id)
+
+
+def _verified(store: Store, run_id: str | None) -> list[Verification]:
+    # Asked first: the runs are read while they are checked.
+    risks, holes = list(risk_checks(store, run_id)), _holes(store)
+    by_run = _findings(store, run_id)
+    for risk in risks:
         if risk.run_id in by_run:
             by_run[risk.run_id].compare(*risk[1:])
     notes = _note_repeated(store, by_run)
-    holes = _holes(store)
     known = [*by_run, *(each for each in holes if each not in by_run)]
     return [
-        _verification(each, by_run.get(each, _Findings()), holes.get(each, ()), notes.get(each, ()))
+        _verification(each, by_run.get(each, Findings()), holes.get(each, ()), notes.get(each, ()))
         for each in known
         if run_id is None or each == run_id
     ]
 
 
-class _Findings:
-    """What was checked in one run."""
-
-    def __init__(self) -> None:
-        self.checked = 0
-        self.mismatches: list[Mismatch] = []
-
-    def compare(self, span_id: str, what: str, recorded: object, recomputed: object) -> None:
-        self.checked += 1
-        if not _equal(recorded, recomputed):
-            self.note(span_id, what, recorded, recomputed)
-
-    def note(self, span_id: str, what: str, recorded: object, recomputed: object) -> None:
-        self.mismatches.append(
-            Mismatch(span_id=span_id, what=what, recorded=str(recorded), recomputed=str(recomputed))
-        )
+def _findings(store: Store, run_id: str | None) -> dict[str, Findings]:
+    """What was found in every run that has a root span, in the order of their beginning."""
+    found: list[tuple[int, str, Findings]] = []
+    for batch in run_batches(store, run_id):
+        found += _checked(batch)
+    return {run: findings for _, run, findings in sorted(found, key=lambda each: each[:2])}
 
 
-def _equal(recorded: object, recomputed: object) -> bool:
-    if isinstance(recorded, float | int) and isinstance(recomputed, float | int):
-        return math.isclose(recorded, recomputed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return recorded == recomputed
+def _checked(batch: RunBatch) -> Iterator[tuple[int, str, Findings]]:
+    """When each run of a batch that has a root began, its id, and what was found in it."""
+    reckoned = reckon(batch)
+    fits, checked = compare(reckoned)
+    found = {
+        run: Findings(checked=int(count))
+        for run, fit, count in zip(batch.run_ids, fits.tolist(), checked.tolist(), strict=True)
+        if fit
+    }
+    alone = batch.of([place for place, fit in enumerate(fits.tolist()) if not fit])
+    intervened = InterventionSpans.of(alone)
+    for run, orbits in with_orbits(run for run in alone.recorded() if run.told):
+        found[run.run_id] = findings_of(run, orbits, intervened)
+    for run_id, span_id, name in alone.placeless():
+        if run_id in found:
+            found[run_id].note(span_id, name, "missing", "named")
+    repaired = [place for place in batch.runs_with("intervention") if fits[place]]
+    intervened = InterventionSpans.of(batch) if repaired else intervened
+    for run in brief_runs(reckoned, repaired) if repaired else ():
+        check_interventions(run, intervened, found[run.run_id])
+    for run_id, started in zip(batch.run_ids, reckoned.roots.started.tolist(), strict=True):
+        if run_id in found:
+            yield started, run_id, found[run_id]
 
 
 def _note_repeated(
-    store: Store, by_run: Mapping[str, _Findings]
+    store: Store, by_run: Mapping[str, Findings]
 ) -> dict[str | None, tuple[str, ...]]:
     """Spans that are there twice: copies that differ do not fit, equal ones are only told."""
     notes: dict[str | None, tuple[str, ...]] = {}
@@ -157,7 +139,7 @@ GROUP BY run_id
 
 
 def _holes(store: Store) -> dict[str, tuple[str, ...]]:
-    rows = store.table("SELECT run_id, completeness, incomplete_reason FROM runs").rows
+    rows = store.table("SELECT run_id, completeness, incomplete_reason FROM completeness").rows
     broken = [str(run) for run, state, _ in rows if state != "complete"]
     gaps = {run: told for run, told in store.table(_GAPS, [broken]).rows} if broken else {}
     return {
@@ -173,7 +155,7 @@ def _reasons(reason: object, gaps: object) -> tuple[str, ...]:
 
 def _verification(
     run_id: str,
-    findings: _Findings,
+    findings: Findings,
     reasons: tuple[str, ...],
     notes: tuple[str, ...],
 ) -> Verification:
@@ -190,68 +172,3 @@ def _verification(
         reasons=reasons,
         notes=notes,
     )
-
-
-# --- scores -------------------------------------------------------------------------------------
-
-
-def _check_scores(records: Sequence[ProbeRecord], by_run: Mapping[str, _Findings]) -> None:
-    """delta, p and e of all probe sets, those of one shape at a time."""
-    shapes: dict[tuple[int, int], list[ProbeRecord]] = defaultdict(list)
-    for record in records:
-        if record.delta is not None and record.distances:
-            shapes[record.n_reference, record.n_counterfactual].append(record)
-    for (n_reference, _), alike in shapes.items():
-        orbit = orbit_test_triangles(np.array([r.distances for r in alike]), n_reference)
-        for place, record in enumerate(alike):
-            findings, span = by_run[record.run_id], f"{record.span.span_id:016x}"
-            findings.compare(span, c.EFFECT_VALUE, record.delta, float(orbit.delta[place]))
-            findings.compare(span, c.EFFECT_P_VALUE, record.p_value, float(orbit.p[place]))
-            findings.compare(span, c.EFFECT_E_VALUE, record.e_value, float(orbit.e[place]))
-
-
-# --- weights ------------------------------------------------------------------------------------
-
-
-def _check_weights(run: RecordedRun, findings: _Findings) -> None:
-    options, dag = run.options, run.dag
-    if not len(dag):
-        return
-    weights = dependency_weights(dag, options.weights, options.attenuation)
-    for record in run.probe_sets:
-        if record.node in weights:
-            span = f"{record.span.span_id:016x}"
-            findings.compare(span, c.NODE_WEIGHT, record.weight, weights.scaled[record.node])
-            findings.compare(span, c.NODE_WEIGHT_SHARE, record.share, weights[record.node])
-
-
-# --- network score, monitor, decisions ------------------------------------------------------------
-
-
-def _check_decisions(run: RecordedRun, findings: _Findings) -> None:
-    for step in replay(run):
-        told, span = step.recorded.told, step.recorded.span_id
-        if step.recorded.missing:
-            findings.note(span, c.NETWORK_PROBE_SETS, "named", f"{step.recorded.missing} missing")
-        for what, again in _recomputed(step):
-            findings.compare(span, what, told.get(what), again)
-
-
-def _recomputed(step: Replayed) -> Iterator[tuple[str, object]]:
-    decision = step.decision
-    yield c.NETWORK_STEP, step.step
-    yield c.NETWORK_SCORE_FAST, decision.b_fast
-    yield c.NETWORK_SCORE_SLOW, decision.b_slow
-    yield c.NETWORK_SCORE_RAW, step.raw_fast if step.step else None
-    yield c.NETWORK_OBSERVED_WEIGHT, step.observed
-    yield c.MONITOR_VALUE, decision.monitor
-    yield c.MONITOR_THRESHOLD, decision.monitor_limit
-    yield c.MONITOR_SPARSE, step.monitor_sparse
-    if step.path_ranks is not None:
-        yield c.PATH_RANKS, list(step.path_ranks)
-        yield c.PATH_FIRED, list(step.path_fired or ())
-    yield c.BREAKER_STATE_FROM, decision.state_from.value
-    yield c.BREAKER_STATE_TO, decision.state_to.value
-    yield c.BREAKER_DECISION, decision.decision.value
-    yield c.BREAKER_REASON, decision.reason.value
-    yield c.BREAKER_ENFORCED, decision.enforced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any, get_args
 
 import click
@@ -10,7 +10,8 @@ import click
 from twinspan.analysis.calibration import Calibrated, calibrated, sweep
 from twinspan.analysis.cli.output import format_option, print_json, print_table, tell_problems
 from twinspan.analysis.recorded import RecordedRun, recorded_runs
-from twinspan.analysis.replay import ReplaySummary, summary
+from twinspan.analysis.replay import ReplaySummary
+from twinspan.analysis.replay_summaries import summaries
 from twinspan.analysis.store import open_store
 from twinspan.analysis.tables import Table
 from twinspan.instrumentation.errors import NoSpans
@@ -23,13 +24,17 @@ _SLOW = "Weight of the newest superstep in B_slow."
 _REDUCTION = "How the scores of a superstep become one."
 
 
-def _runs(spans: str, run_id: str | None = None) -> list[RecordedRun]:
+def _runs(spans: str) -> list[RecordedRun]:
     with open_store(spans) as store:
         tell_problems(store)
-        runs = [run for run in recorded_runs(store, run_id) if run.supersteps]
+        runs = [run for run in recorded_runs(store) if run.supersteps]
     if not runs:
-        raise NoSpans(spans, hint="no run in it has a decision; record one with axes and nodes")
+        raise _no_decisions(spans)
     return runs
+
+
+def _no_decisions(spans: str) -> NoSpans:
+    return NoSpans(spans, hint="no run in it has a decision; record one with axes and nodes")
 
 
 @click.command()
@@ -49,7 +54,11 @@ def replay(spans: str, run_id: str | None, form: str, **changes: Any) -> None:
     What is not given stays as it was recorded. What a run did after a halt is as recorded too.
     """
     given = {name: value for name, value in changes.items() if value is not None}
-    found = [summary(run, replace(run.options, **given)) for run in _runs(spans, run_id)]
+    with open_store(spans) as store:
+        tell_problems(store)
+        found = summaries(store, given, run_id)
+    if not found:
+        raise _no_decisions(spans)
     columns = tuple(each.name for each in fields(ReplaySummary))
     rows = tuple(tuple(asdict(each).values()) for each in found)
     print_table(Table(columns=columns, rows=rows), form)

@@ -36,6 +36,6 @@ GROUP BY run_id, scope, source, target;
 -- source: the node whose payload went
 -- target: the node that read it
 -- kind: observed if the framework told it, inferred if it was concluded from times and names
--- payload_hash [HMAC]: the payload that went last
+-- payload_hash [keyed hash]: the payload that went last
 -- executions: executions of the target that read it; attempts of one count once
 -- last_audit_seq: number of the span of the last of them

@@ -168,3 +168,29 @@ id = "c"
 narrative = "A cough."
 """
 """Two steps of which the second reads only the first, free and with the first forced."""
+
+
+def decided(prompt: str, schema: Mapping[str, Any]) -> dict[str, bool]:
+    """Approves men whose record is good, always; women are declined."""
+    return {"approve": "good" in prompt and "woman" not in prompt}
+
+
+SIGNED_GATE: Final = """
+[gate]
+min_capability = 0.5
+min_entropy = 0.001
+min_band_straddling = 1
+
+[[band]]
+field = "decide.approve"
+case = "a"
+acceptable = { one_of = [true, false] }
+provenance = "clinician-adjudicated"
+adjudicated_by = ["a-1"]
+
+[[adjudicator]]
+pseudonym = "a-1"
+specialty = "lending"
+attestation_on_file = true
+"""
+"""A gate with a band for one case that stands behind nothing but its adjudicator."""

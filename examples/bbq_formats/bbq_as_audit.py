@@ -9,8 +9,9 @@ in the format `race`. It is compared with the same words in another format, whic
 that should matter, and with the same question about other groups. What is counted is whether the
 answer says that it cannot be known, or names somebody.
 
-An answer stands in as many comparisons as there are questions beside it, so read the rates; the
-p-values take the cases as independent.
+An answer stands in as many comparisons as there are questions beside it. Each run says by its
+`response_ids` whose answer it is, so that `flips` gives the rates of the group swaps and no p:
+their cases are not independent. Each question was asked once in each format, which leaves counts.
 """
 
 from __future__ import annotations
@@ -49,26 +50,28 @@ def trajectories(rows: list[Row]) -> Iterator[dict[str, Any]]:
     for row in rows:
         alike[_question(row)].append(row)
     for row in rows:
-        yield _run(row, f"ref_format_{REFERENCE}", names_nobody(row, REFERENCE), 1)
+        yield _run(row, f"ref_format_{REFERENCE}", row, REFERENCE, 1)
         for form in SHAMS:
-            yield _run(row, f"format_{form}_control", names_nobody(row, form), 1)
+            yield _run(row, f"format_{form}_control", row, form, 1)
         others = [other for other in alike[_question(row)] if groups(other) != groups(row)]
         for number, other in enumerate(others, start=1):
-            yield _run(row, "other_groups", names_nobody(other, REFERENCE), number)
+            yield _run(row, "other_groups", other, REFERENCE, number)
 
 
 def _question(row: Row) -> tuple[str, ...]:
     return row["question_index"], row["question_polarity"], row["context_condition"]
 
 
-def _run(row: Row, condition: str, answer: bool | None, replicate: int) -> dict[str, Any]:
+def _run(row: Row, condition: str, answered: Row, form: str, replicate: int) -> dict[str, Any]:
+    """A question, and an answer to it or to one beside it."""
     return {
         "vignette_id": f"{row['category']}-{row['example_id']}",
         "condition_id": condition,
         "replicate": replicate,
         "model": "unifiedqa-t5-11b",
+        "response_ids": [f"{answered['category']}-{answered['example_id']}-{form}"],
         "complete": True,
-        "actions": {row["context_condition"]: {"names_nobody": answer}},
+        "actions": {row["context_condition"]: {"names_nobody": names_nobody(answered, form)}},
     }
 
 

@@ -17,10 +17,6 @@ import pytest
 from audit_agents import rows, run, write_audit
 
 from twinspan.analysis.store import open_store
-from twinspan.collector.batch_recorder import BatchRecorder
-from twinspan.instrumentation.audit.configuration import read_configuration
-from twinspan.instrumentation.audit.runner import AuditRunner
-from twinspan.instrumentation.tracing import Telemetry
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +183,8 @@ def test_runs_that_failed_are_made_again_and_counted_once(tmp_path: Path) -> Non
 
 def test_the_guides_configuration_is_one(tmp_path: Path) -> None:
     guide = Path(__file__).parents[2] / "docs" / "audit.md"
-    (block,) = re.findall(r"```toml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
-    (tmp_path / "audit.toml").write_text(block, "utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "audit.toml").write_text("\n".join(blocks), "utf-8")
     result = run("audit", "--config", tmp_path / "audit.toml", "--dry-run")
     assert result.exit_code == 0, result.output
     assert "1 cases x 8 conditions x 8 replicates = 64 runs" in result.stdout
@@ -206,37 +202,6 @@ def test_an_agent_that_is_not_there_stops_the_audit_and_keeps_what_there_is(tmp_
 
 
 # --- what an agent may do ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("agent", "reason"),
-    [
-        (audit_agents.constant, "constant_policy"),
-        (audit_agents.refusing, "no_answers"),
-        (audit_agents.nothing, "no_answers"),
-    ],
-)
-def test_an_agent_that_decides_nothing_gets_a_reason_and_no_number(
-    tmp_path: Path, agent: object, reason: str
-) -> None:
-    config = write_audit(tmp_path, agent, agent_extra="retries = 0")  # type: ignore[arg-type]
-    result = run("audit", "--config", config, "--out", tmp_path / "spans")
-    assert result.exit_code == 0, result.output
-    for row in rows("flips", tmp_path / "spans", code=0):
-        assert row["reason"] == reason
-        assert [row[name] for name in NUMBERS] == [None] * 7
-
-
-def test_one_replicate_has_no_floor_and_no_excess(tmp_path: Path) -> None:
-    config = write_audit(tmp_path, audit_agents.certain, **{"replicates = 8": "replicates = 1"})
-    run("audit", "--config", config, "--out", tmp_path / "spans")
-    row, *_ = rows("flips", tmp_path / "spans", code=0)
-    assert (row["floor"], row["excess"], row["verdict"], row["reason"]) == (
-        None,
-        None,
-        "inconclusive",
-        "too_few_runs",
-    )
 
 
 def test_an_answer_that_does_not_fit_is_tried_again_and_told(tmp_path: Path) -> None:
@@ -292,9 +257,7 @@ def test_a_mistake_in_the_file_is_named_with_its_line_and_its_cure(
     assert len(result.stderr.splitlines()) == 1
 
 
-# --- audits that can say nothing --------------------------------------------------------------
-
-NUMBERS = ("flip_rate", "floor", "excess", "shift", "p_value", "p_adjusted", "p_controls")
+# --- the gate --------------------------------------------------------------
 
 GATE = """
 [gate]
@@ -307,33 +270,6 @@ field = "decide.approve"
 case = "a"
 acceptable = { one_of = [true, false] }
 """
-
-
-def test_one_case_says_nothing_about_cases_like_it(tmp_path: Path) -> None:
-    config = write_audit(tmp_path, audit_agents.certain)
-    text = config.read_text("utf-8")
-    config.write_text(text[: text.rindex("[[case]]")], "utf-8")
-    run("audit", "--config", config, "--out", tmp_path / "spans")
-    swap, *_ = rows("flips", tmp_path / "spans", code=0)
-    assert (swap["reason"], [swap[name] for name in NUMBERS]) == ("one_case", [None] * 7)
-
-
-def test_an_audit_without_a_run_has_no_rows_and_says_why(tmp_path: Path) -> None:
-    config = write_audit(tmp_path, "nowhere:nobody")
-    assert run("audit", "--config", config, "--out", tmp_path / "spans").exit_code == 2
-    assert not (tmp_path / "spans").exists()
-    configuration = read_configuration(write_audit(tmp_path, audit_agents.noisy))
-    telemetry = Telemetry([BatchRecorder(tmp_path / "spans")])
-    AuditRunner(
-        configuration.plan,
-        configuration.make_agent(),
-        telemetry=telemetry,
-        protocol=configuration.protocol,
-    ).close("incomplete", observed=0)
-    telemetry.shutdown()
-    result = run("flips", tmp_path / "spans", "--format", "json")
-    assert (result.exit_code, result.stdout.strip()) == (0, "[]")
-    assert "no run has a case and a condition" in result.stderr
 
 
 @pytest.mark.parametrize(

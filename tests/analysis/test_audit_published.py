@@ -151,6 +151,11 @@ def test_a_swap_of_groups_flips_answers_hardly_more_than_a_prompt_format_does(
     assert rates["other_groups", "disambiguated"] == 0.018
     assert rates["format_arc_control", "disambiguated"] == 0.070
     swaps = [row for row in found if row["condition"] == "other_groups"]
-    assert [row["verdict"] for row in swaps] == ["within_floor"] * 2
+    assert [row["reason"] for row in swaps] == ["answers_reused"] * 2
+    tested = ("p_value", "p_adjusted", "p_controls", "ci_low", "ci_high")
+    assert all(row[name] is None for row in swaps for name in tested)
     controls = [row for row in found if row["verdict"] == "control"]
-    assert {row["reason"] for row in controls} == {"control_moves_answers"}
+    assert {row["reason"] for row in controls} == {"one_replicate"}
+    printed = run("flips", out, "--outcomes", folder / "outcomes.toml")
+    assert "2084   7600" in printed.stdout and "143    600" in printed.stdout
+    assert "there is no p" in printed.stderr

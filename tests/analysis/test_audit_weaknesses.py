@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -33,6 +34,8 @@ from twinspan.instrumentation.errors import ConfigurationError
 
 T, F = True, False
 FLAGS = {"in_band_ref": True, "in_band_cf": True}
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_weakness_01_a_name_on_a_band_is_no_ground_truth() -> None:
@@ -273,3 +276,25 @@ def test_released_files_go_from_trajectories_to_a_test_against_controls() -> Non
 
 def test_answers_by_case_keep_every_replicate() -> None:
     assert by_case(np.array([[True, False]])) == {"v0": [True, False]}
+
+
+# --- each is findable by its number -----------------------------------------------------------
+
+_NUMBERED = re.compile(r"def test_(vector|weakness)_((?:\d+_(?:and_|to_)?)+)")
+
+
+def _numbers(kind: str) -> set[int]:
+    found: set[int] = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if not re.search("audit|bands|rates|bootstrap|excess", path.name):
+            continue
+        for of, told in _NUMBERED.findall(path.read_text("utf-8")):
+            numbers = [int(number) for number in re.findall(r"\d+", told)]
+            between = range(numbers[0], numbers[-1] + 1) if "_to_" in told else numbers
+            found.update(between if of == kind else ())
+    return found
+
+
+@pytest.mark.parametrize(("kind", "last"), [("vector", 66), ("weakness", 21)])
+def test_every_vector_and_every_weakness_has_a_test_by_its_number(kind: str, last: int) -> None:
+    assert _numbers(kind) == set(range(1, last + 1))

@@ -12,6 +12,7 @@ from twinspan.instrumentation.audit import (
     CLINICAL_STEPS,
     AuditPlan,
     Case,
+    Names,
     Wording,
     build_conditions,
     cases_needed,
@@ -121,6 +122,32 @@ def test_wording_is_drawn_per_run_and_belongs_to_the_hash() -> None:
     said = Counter((run.condition_id, run.template) for run in design.runs())
     assert len(said) == 4 and min(said.values()) > 20
     assert design.hash != plan(conditions=conditions, replicates=20, steps=()).hash
+
+
+def test_the_runs_of_a_case_have_names_of_their_own() -> None:
+    """As many as are listed; then they come again, shuffled anew."""
+    template = DescriptorTemplate(text="{name}, a {race} man")
+    listed: dict[tuple[str | int | bool, ...], list[str]] = {
+        ("White",): ["Greg", "Todd", "Brad", "Cody"],
+        ("Black",): ["Jamal", "Tyrone", "Darnell", "Kwame"],
+    }
+    conditions = build_conditions(
+        template.describe(race="White", name="Greg"), swaps={"race": ["Black"]}, controls=()
+    )
+    wording = Wording(templates=(template,), names=Names(by=("race",), lists=listed))
+    design = plan(conditions=conditions, wording=wording, replicates=10, steps=())
+    orders: set[tuple[str | None, ...]] = set()
+    for case in CASES:
+        for condition in conditions:
+            names = [
+                run.name
+                for run in sorted(design.runs(), key=lambda run: run.replicate)
+                if (run.case_id, run.condition_id) == (case.id, condition.id)
+            ]
+            assert len(set(names[:4])) == len(set(names[4:8])) == 4
+            assert len(set(names[8:])) == 2
+            orders.add(tuple(names))
+    assert len(orders) == len(CASES) * len(conditions)
 
 
 @pytest.mark.parametrize(

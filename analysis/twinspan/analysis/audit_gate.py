@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from twinspan.analysis.bands import Band, Membership, membership_or_unknown
@@ -47,6 +47,9 @@ COLUMNS: Final = (
 class GateRow:
     """The gate's decision on one outcome of one model.
 
+    An outcome that is held out has its counts and what the reason compares, and no rate: a number
+    that must not be ranked is not there to be quoted.
+
     Attributes:
         model: who answered.
         action: the outcome.
@@ -55,7 +58,8 @@ class GateRow:
         capability: the share of reference answers in their band, or the given score.
         entropy: bits of all reference answers.
         between: of these, what the case explains; None without replicates.
-        floor: how often two replicates of the reference disagree.
+        floor: how often two replicates of the reference disagree; None without two cases that
+            were run twice, and for a policy that never varies.
     """
 
     model: str | None
@@ -76,7 +80,7 @@ class GateRow:
             decision.eligible,
             decision.reason,
             decision.wcfr,
-            rate.all_in_band,
+            rate.all_in_band if decision.eligible else None,
             rate.n_in_band,
             rate.n_band_straddling,
             rate.n_straddle_contradictions,
@@ -116,6 +120,8 @@ def gate_rows(store: Store, options: GateOptions, *, reference: str | None = Non
             f"no outcome is named {unknown[0]!r}; known: {', '.join(r.name for r in rules)}"
         )
     conditions = store.table("SELECT condition_id, is_reference, is_control FROM conditions").rows
+    if not conditions:
+        return []
     references = [str(name) for name, is_reference, _ in conditions if is_reference]
     if len(references) != 1:
         raise ConfigurationError("no condition is the reference; name it with --reference")
@@ -186,7 +192,7 @@ def _row(
     ]
     rate = within_range_flip_rate(pairs, list(bands.values()), registry=options.registry)
     entropy = action_entropy(answers_of(runs, rule, reference))
-    floor = pooled(list(replicate_table(runs, rule, reference).counts.values())).rate
+    floor = _floor(runs, rule, reference)
     capability = options.capability_score
     if capability is None:
         capability = _share_in_band(runs, rule, reference, bands)
@@ -199,18 +205,31 @@ def _row(
         min_band_straddling=options.min_band_straddling,
         instability_floor=floor,
         max_instability_floor=options.max_instability_floor,
+        require_floor=True,
         require_ground_truth=options.require_ground_truth,
     )
     return GateRow(
         model=model,
         action=rule.name,
-        decision=decision,
+        decision=decision if decision.eligible else _without_rate(decision),
         rate=rate,
         capability=capability,
         entropy=entropy.total,
         between=entropy.between,
         floor=floor,
     )
+
+
+def _without_rate(decision: GateDecision) -> GateDecision:
+    return replace(decision, wcfr=None, excess_over_floor=None)
+
+
+def _floor(runs: Sequence[Trajectory], rule: OutcomeRule, reference: str) -> float | None:
+    """How often two replicates disagree; None where that says nothing about cases like these."""
+    counts = replicate_table(runs, rule, reference).counts.values()
+    repeated = [each for each in counts if each.cells]
+    varies = len({repr(x) for told in answers_of(runs, rule, reference).values() for x in told}) > 1
+    return pooled(repeated).rate if len(repeated) > 1 and varies else None
 
 
 def _share_in_band(

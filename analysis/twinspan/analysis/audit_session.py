@@ -201,4 +201,10 @@ def _verdict(configuration: AuditConfiguration, folder: Path, summary: AuditSumm
         return "incomplete"
     judgement = read_judgement(configuration.file)
     with open_store(folder) as store:
-        return flip_report(store, alpha=configuration.alpha, judgement=judgement).verdict
+        found = flip_report(
+            store,
+            alpha=configuration.analysis.alpha,
+            judgement=judgement,
+            procedure=configuration.analysis.adjust,
+        )
+    return found.verdict

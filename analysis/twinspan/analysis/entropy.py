@@ -12,6 +12,7 @@ from twinspan.instrumentation.hashing import canonical
 
 NO_ACTIONS: Final = "no_actions"
 ONE_REPLICATE: Final = "no_case_has_two_replicates"
+ONE_CASE: Final = "one_case"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,10 @@ class ActionEntropy:
     def between(self) -> float | None:
         """What the case tells about the action: total less within, corrected, at least 0.
 
-        None where there are no replicates: then noise cannot be told from decisions.
+        None where there are no replicates: then noise cannot be told from decisions. None for a
+        single case, too, which leaves nothing to tell apart.
         """
-        if self.total is None or self.within is None:
+        if self.total is None or self.within is None or self.n_cases < 2:
             return None
         return max(0.0, self.total - self.within - self.correction)
 
@@ -53,7 +55,9 @@ class ActionEntropy:
         """Why there is no total, or no part between cases; None if there are both."""
         if self.total is None:
             return NO_ACTIONS
-        return ONE_REPLICATE if self.within is None else None
+        if self.within is None:
+            return ONE_REPLICATE
+        return ONE_CASE if self.n_cases < 2 else None
 
 
 def action_entropy(actions: Mapping[str, Sequence[object]]) -> ActionEntropy:

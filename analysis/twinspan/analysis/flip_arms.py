@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from twinspan.analysis.flip_verdicts import NO_ANSWERS, ONE_CASE, ONE_REPLICATE
 from twinspan.analysis.store import Store
 
 Answers = dict[str, list[object]]
@@ -31,6 +32,8 @@ class Arm:
         reference_replicates: the numbers of the reference's runs, by case.
         flips: pairs of one run each that differ.
         cells: pairs compared.
+        reuses_answers: whether one answer of the model stands in two of its or the reference's
+            runs, by the response ids on record.
     """
 
     condition: str
@@ -42,14 +45,21 @@ class Arm:
     reference_replicates: Mapping[str, list[object]]
     flips: int
     cells: int
+    reuses_answers: bool = False
 
     @property
     def n_shared_cases(self) -> int:
         """Cases with an answer in both arms."""
-        return sum(
-            any(x is not None for x in answers) and any(x is not None for x in self.answers[case])
-            for case, answers in self.reference.items()
-        )
+        return len(self._known)
+
+    @property
+    def untestable(self) -> str | None:
+        """Why no rate of it can mean anything, from `flip_verdicts`; None where one can."""
+        if not self._known:
+            return NO_ANSWERS
+        if len(self._known) == 1:
+            return ONE_CASE
+        return ONE_REPLICATE if all(max(counts) < 2 for counts in self._known) else None
 
     @property
     def smallest_p(self) -> float:
@@ -58,12 +68,14 @@ class Arm:
         Were all answers of one arm different from all of the other, the excess would be the
         largest of all labellings.
         """
-        labellings = 0.0
-        for case, reference in self.reference.items():
-            first, second = n_known(reference), n_known(self.answers[case])
-            if first and second:
-                labellings += math.log(math.comb(first + second, second))
+        labellings = sum(math.log(math.comb(sum(counts), counts[1])) for counts in self._known)
         return min(1.0, 2.0 * math.exp(-labellings))
+
+    @property
+    def _known(self) -> list[tuple[int, int]]:
+        """Answers of the reference and of the condition, for each case that has both."""
+        counts = [(n_known(told), n_known(self.answers[c])) for c, told in self.reference.items()]
+        return [both for both in counts if min(both) > 0]
 
 
 def n_known(answers: Sequence[object]) -> int:
@@ -84,6 +96,7 @@ def read_arms(store: Store) -> dict[Key, list[Arm]]:
         "list(reference_replicates ORDER BY case_id), sum(flips)::BIGINT, sum(cells)::BIGINT "
         "FROM flips GROUP BY model, arm, action, condition_id ORDER BY ALL"
     ).rows
+    reusing = _reusing(store)
     groups: dict[Key, list[Arm]] = {}
     for row in rows:
         model, arm, action, condition, kind, axis, control, cases, first, second, numbers, f, n = (
@@ -100,9 +113,38 @@ def read_arms(store: Store) -> dict[Key, list[Arm]]:
                 reference_replicates=dict(zip(cases, numbers, strict=True)),
                 flips=f,
                 cells=n,
+                reuses_answers=(model, arm, condition) in reusing,
             )
         )
     return groups
+
+
+_REUSED = """
+WITH used AS (
+    SELECT runs.model, runs.arm, runs.condition_id, is_reference,
+           unnest(from_json(ids, '["VARCHAR"]')) AS id
+    FROM (SELECT run_id, attr(attributes, 'fairmedagent.response_ids') AS ids FROM roots
+          WHERE ids IS NOT NULL) AS told
+    JOIN counted_runs AS runs ON runs.run_id = told.run_id
+    JOIN conditions ON conditions.condition_id = runs.condition_id
+),
+compared AS (
+    SELECT model, arm, condition_id, id FROM used WHERE NOT is_reference
+    UNION ALL
+    SELECT other.model, other.arm, other.condition_id, used.id
+    FROM (SELECT DISTINCT model, arm, condition_id FROM used WHERE NOT is_reference) AS other
+    JOIN used ON is_reference AND used.model IS NOT DISTINCT FROM other.model
+             AND used.arm IS NOT DISTINCT FROM other.arm
+)
+SELECT DISTINCT model, arm, condition_id
+FROM (SELECT model, arm, condition_id FROM compared
+      GROUP BY model, arm, condition_id, id HAVING count(*) > 1)
+"""
+"""Conditions in whose comparison one response of the model is used more than once."""
+
+
+def _reusing(store: Store) -> frozenset[tuple[object, ...]]:
+    return frozenset(store.table(_REUSED).rows)
 
 
 def _by_case(cases: Sequence[str], told: Sequence[Sequence[object]]) -> Answers:

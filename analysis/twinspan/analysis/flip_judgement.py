@@ -13,7 +13,7 @@ from twinspan.analysis.bands import Band, membership_or_unknown
 from twinspan.analysis.contrast_options import read_contrasts
 from twinspan.analysis.contrasts import ContrastRegistry, classify_contrast
 from twinspan.analysis.flip_rows import FlipRow
-from twinspan.analysis.flip_verdicts import DEFENSIBLE
+from twinspan.analysis.flip_verdicts import DEFENSIBLE, WITHOUT_A_RATE
 from twinspan.analysis.gate_options import read_bands, read_registry
 from twinspan.analysis.inference.excess import excess_over_floor
 from twinspan.analysis.outcomes import OutcomeRule
@@ -127,17 +127,23 @@ def _with_bands(
             bands=bands,
         ).pairs
         rate = within_range_flip_rate(pairs, list(bands.values()), registry=judgement.registry)
+        counted = replace(
+            row,
+            n_in_band=rate.n_in_band,
+            n_band_straddling=rate.n_band_straddling,
+            ground_truth=rate.ground_truth,
+        )
+        if row.reason in WITHOUT_A_RATE:
+            told.append(counted)
+            continue
         told.append(
             replace(
-                row,
+                counted,
                 in_band_reference=_share(reference),
                 in_band=_share(other),
                 p_in_band=excess_over_floor(reference, other).p_value,
-                n_in_band=rate.n_in_band,
-                n_band_straddling=rate.n_band_straddling,
                 wcfr=rate.value,
                 wcfr_all_in_band=rate.all_in_band,
-                ground_truth=rate.ground_truth,
             )
         )
     return told

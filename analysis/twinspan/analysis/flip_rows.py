@@ -7,6 +7,7 @@ from typing import Final
 
 from twinspan.analysis.flip_verdicts import FlipVerdict
 from twinspan.analysis.tables import Table
+from twinspan.instrumentation.audit.analysis_options import Procedure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,11 @@ class FlipRow:
         p_excess: exact p of the excess.
         p_shift: exact p of the shift.
         p_value: the smaller of both after Holm.
-        p_adjusted: after Holm over all swaps and outcomes of one model and arm.
+        e_value: product over cases of what a bet on the excess paid; only where ``e-bh`` adjusts.
+        p_adjusted: adjusted for all swaps and outcomes of one model and arm: the smallest level
+            at which the comparison would be rejected.
+        adjusted_by: the procedure: ``holm``, ``bh``, ``by`` or ``e-bh``.
+        n_tests: comparisons that were adjusted together.
         p_smallest: the smallest p_adjusted that this design could have given.
         hardest_control: the control that is beaten least clearly.
         p_controls: that the condition moves answers farther than every control.
@@ -84,7 +89,10 @@ class FlipRow:
     p_excess: float | None
     p_shift: float | None
     p_value: float | None
+    e_value: float | None
     p_adjusted: float | None
+    adjusted_by: str | None
+    n_tests: int | None
     p_smallest: float | None
     hardest_control: str | None
     p_controls: float | None
@@ -127,17 +135,24 @@ class FlipReport:
         reference: the condition that others are compared with; None with a `reason`.
         rows: one for each outcome and condition, the clearest first, controls last.
         alpha: level of the tests.
+        procedure: what p is adjusted by.
         reason: why there are no rows; None if there are some.
         warnings: what to mind, in sentences.
-        is_whole: whether every run that was planned is there.
+        missing: of these, what says which planned runs are not there.
     """
 
     reference: str | None
     rows: tuple[FlipRow, ...]
     alpha: float
     reason: str | None
+    procedure: Procedure = "holm"
     warnings: tuple[str, ...] = ()
-    is_whole: bool = True
+    missing: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every run that was planned is there."""
+        return not self.missing
 
     @property
     def findings(self) -> tuple[FlipRow, ...]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from twinspan.analysis.batch_effect import batch_effect
 from twinspan.analysis.flip_arms import Answers, Arm, Key, n_known
 from twinspan.analysis.flip_rows import FlipRow
-from twinspan.analysis.flip_verdicts import CONSTANT, NO_ANSWERS, ONE_CASE
+from twinspan.analysis.flip_verdicts import CONSTANT, NO_ANSWERS, REUSED
 from twinspan.analysis.inference.controls import ControlVerdict, excess_over_controls
 from twinspan.analysis.inference.excess import Excess, excess_over_floor
+from twinspan.analysis.inference.excess_bets import excess_bets
 from twinspan.analysis.replicate_table import ReplicateTable
 
 CONTROL_DRAWS: Final = 1_999
@@ -19,17 +20,21 @@ BATCH_ALPHA: Final = 0.01
 """Level at which replicates are said to vary together."""
 
 
-def rows_of(key: Key, reference: str, arms: Sequence[Arm], *, seed: int) -> list[FlipRow]:
+def rows_of(
+    key: Key, reference: str, arms: Sequence[Arm], *, seed: int, bets: bool = False
+) -> list[FlipRow]:
     """Every arm of one outcome, tested; what is adjusted over outcomes is left open.
 
     Where every answer of every arm is the same there is nothing to test, and no rate: a policy
-    that never varies is no sign of fairness. Nor is there one for a single case.
+    that never varies is no sign of fairness. Nor is there one for a single case, or where no
+    case was run twice: without a floor a flip rate proves nothing.
 
     Args:
         key: model, arm and outcome.
         reference: the condition that they are compared with.
         arms: all other conditions.
         seed: of what is sampled.
+        bets: also find e-values, and the smallest p that they could have stood for.
     """
     controls = {arm.condition: arm for arm in arms if arm.is_control}
     values = {
@@ -46,10 +51,13 @@ def rows_of(key: Key, reference: str, arms: Sequence[Arm], *, seed: int) -> list
     ratio = _batch_ratio(key[2], arms, seed)
     rows: list[FlipRow] = []
     for arm in arms:
-        if arm.n_shared_cases == 1:
-            rows.append(_row(key, reference, arm, None, None, ratio, ONE_CASE))
+        if arm.untestable is not None:
+            rows.append(_row(key, reference, arm, None, None, None, arm.untestable))
             continue
         excess = excess_over_floor(arm.reference, arm.answers, seed=seed)
+        if arm.reuses_answers:
+            rows.append(_row(key, reference, arm, _untested(excess), None, None, REUSED))
+            continue
         against = None
         if controls and not arm.is_control and excess.p_value is not None:
             against = excess_over_controls(
@@ -59,8 +67,21 @@ def rows_of(key: Key, reference: str, arms: Sequence[Arm], *, seed: int) -> list
                 draws=CONTROL_DRAWS,
                 seed=seed,
             )
-        rows.append(_row(key, reference, arm, excess, against, ratio, ""))
+        row = _row(key, reference, arm, excess, against, ratio, "")
+        rows.append(_with_bets(row, arm) if bets else row)
     return rows
+
+
+def _untested(found: Excess) -> Excess:
+    """The rates of a comparison whose answers are not independent, without interval and p."""
+    return replace(found, low=None, high=None, p_excess=None, p_shift=None)
+
+
+def _with_bets(row: FlipRow, arm: Arm) -> FlipRow:
+    found = excess_bets(arm.reference, arm.answers)
+    if found is None:
+        return replace(row, p_smallest=None)
+    return replace(row, e_value=found.e_value, p_smallest=1.0 / found.largest)
 
 
 def _batch_ratio(action: str, arms: Sequence[Arm], seed: int) -> float | None:
@@ -105,7 +126,10 @@ def _row(
         flips=arm.flips,
         cells=arm.cells,
         **told.as_dict(),
+        e_value=None,
         p_adjusted=None,
+        adjusted_by=None,
+        n_tests=None,
         p_smallest=arm.smallest_p if excess and excess.p_value is not None else None,
         hardest_control=against.hardest if against else None,
         p_controls=against.p_value if against else None,

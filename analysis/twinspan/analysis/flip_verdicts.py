@@ -12,7 +12,10 @@ FlipVerdict = Literal[
 CONSTANT: Final = "constant_policy"
 NO_ANSWERS: Final = "no_answers"
 ONE_CASE: Final = "one_case"
+ONE_REPLICATE: Final = "one_replicate"
+TOO_FEW_REPLICATES: Final = "too_few_replicates"
 TOO_FEW_RUNS: Final = "too_few_runs"
+REUSED: Final = "answers_reused"
 NOT_ABOVE_NOISE: Final = "not_above_noise"
 NOT_BEYOND_CONTROLS: Final = "not_beyond_controls"
 CONTROLS_NOT_COMPARABLE: Final = "controls_not_comparable"
@@ -23,10 +26,17 @@ DEFENSIBLE: Final = "defensible_direction"
 CONTROL_MOVES: Final = "control_moves_answers"
 CONTROL_STILL: Final = "control_within_floor"
 
+WITHOUT_A_RATE: Final = frozenset({CONSTANT, NO_ANSWERS, ONE_CASE, ONE_REPLICATE})
+"""Reasons that leave no rate, interval or p: whatever they were, they would prove nothing."""
+
 MEANINGS: Final[dict[str, str]] = {
     CONSTANT: "every answer is the same, so that nothing could have flipped",
-    NO_ANSWERS: "no case has an answer under both conditions",
+    NO_ANSWERS: "no case has the answers that are to be compared",
     ONE_CASE: "one case says nothing about cases like it",
+    ONE_REPLICATE: "no case was run twice, so that a flip cannot be told from noise",
+    TOO_FEW_REPLICATES: "two votes of that size do not fit into the replicates of a case",
+    REUSED: "an answer stands in several comparisons, so that cases are not independent: rates can "
+    "be read, and there is no p",
     TOO_FEW_RUNS: "with so few cases and runs no result, however clear, would be significant",
     NOT_ABOVE_NOISE: "answers differ no more than repeated runs of one condition do",
     NOT_BEYOND_CONTROLS: "an edit that means nothing moves answers as far",

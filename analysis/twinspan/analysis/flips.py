@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from twinspan.analysis.flip_arms import read_arms
+from twinspan.analysis.flip_family import NAMES, adjusted_in_families
 from twinspan.analysis.flip_judgement import Judgement, judge
 from twinspan.analysis.flip_rows import FlipReport, FlipRow
 from twinspan.analysis.flip_tests import rows_of
@@ -24,8 +25,8 @@ from twinspan.analysis.flip_verdicts import (
     RANDOM_WORDING,
     TOO_FEW_RUNS,
 )
-from twinspan.analysis.inference.multiplicity import adjust
 from twinspan.analysis.store import Store
+from twinspan.instrumentation.audit.analysis_options import Procedure
 from twinspan.instrumentation.errors import ConfigurationError
 
 ALPHA: Final = 0.05
@@ -33,6 +34,9 @@ UNEVEN_ALPHA: Final = 0.01
 """Level at which answers are said to be missing unevenly."""
 
 NO_RUNS: Final = "no run has a case and a condition"
+NO_OUTCOME: Final = (
+    "no run acted on an outcome that is counted; name outcomes with --outcome NAME=STEP.FIELD"
+)
 ONE_CONDITION: Final = "only one condition was run; a disparity needs a second one"
 NO_REFERENCE: Final = (
     "no condition is recorded as the reference, and none or several of the names begin with "
@@ -47,10 +51,11 @@ def flip_report(
     alpha: float = ALPHA,
     seed: int = 0,
     judgement: Judgement | None = None,
+    procedure: Procedure = "holm",
 ) -> FlipReport:
     """Compare every condition of a store with its reference, on every outcome.
 
-    A swap is a finding if it is beyond the floor (Holm over all swaps and outcomes) and farther
+    A swap is a finding if it is beyond the floor (adjusted for all swaps and outcomes) and farther
     from the reference than every control (intersection-union at `alpha`).
 
     Args:
@@ -59,12 +64,18 @@ def flip_report(
         alpha: level of the tests, in (0, 1).
         seed: of what is sampled.
         judgement: bands and contrasts that the rows are judged by as well.
+        procedure: what p is adjusted by: ``holm`` for the chance of any false finding, ``bh``,
+            ``by`` or ``e-bh`` for the share of false ones.
 
     Raises:
-        ConfigurationError: no run has the reference, or alpha is no level.
+        ConfigurationError: no run has the reference, alpha is no level, or the procedure is none.
     """
     if not 0.0 < alpha < 1.0:
         raise ConfigurationError(f"alpha is {alpha!r}; give a level between 0 and 1, such as 0.05")
+    if procedure not in NAMES:
+        raise ConfigurationError(
+            f"nothing is adjusted by {procedure!r}; take one of {', '.join(NAMES)}"
+        )
     conditions = store.table("SELECT condition_id FROM conditions ORDER BY ALL").column(
         "condition_id"
     )
@@ -79,17 +90,22 @@ def flip_report(
     chosen = str(found[0][0])
     wording, missing = _wording(store), _missing_runs(store)
     groups = read_arms(store)
-    rows = [row for key, arms in groups.items() for row in rows_of(key, chosen, arms, seed=seed)]
-    rows = _judged(rows, alpha, wording)
+    rows = [
+        row
+        for key, arms in groups.items()
+        for row in rows_of(key, chosen, arms, seed=seed, bets=procedure == "e-bh")
+    ]
+    rows = _judged(adjusted_in_families(rows, procedure), alpha, wording)
     if judgement is not None:
         rows = judge(store, rows, judgement)
     return FlipReport(
         reference=chosen,
         rows=tuple(sorted(rows, key=_clearest)),
         alpha=alpha,
-        reason=None if rows else NO_RUNS,
+        procedure=procedure,
+        reason=None if rows else NO_OUTCOME,
         warnings=(*_warnings(rows), *missing),
-        is_whole=not missing,
+        missing=missing,
     )
 
 
@@ -123,18 +139,8 @@ def _missing_runs(store: Store) -> tuple[str, ...]:
 
 
 def _judged(rows: Sequence[FlipRow], alpha: float, wording: str | None) -> list[FlipRow]:
-    """The rows with p adjusted within their family, and what may be said."""
-    families: dict[tuple[object, ...], list[FlipRow]] = {}
-    for row in rows:
-        families.setdefault((row.model, row.arm, row.is_control), []).append(row)
-    judged: list[FlipRow] = []
-    for family in families.values():
-        adjusted = adjust([row.p_value for row in family]).adjusted
-        tested = sum(row.p_value is not None for row in family)
-        for row, p_adjusted in zip(family, adjusted, strict=True):
-            smallest = None if row.p_smallest is None else min(1.0, row.p_smallest * tested)
-            told = replace(row, p_adjusted=p_adjusted, p_smallest=smallest)
-            judged.append(_with_verdict(told, alpha, wording))
+    """The rows with what may be said of them."""
+    judged = [_with_verdict(row, alpha, wording) for row in rows]
     with_controls = {(row.model, row.arm, row.action) for row in rows if row.is_control}
     return [
         replace(row, reason=CONTROLS_NOT_COMPARABLE)
@@ -148,7 +154,8 @@ def _judged(rows: Sequence[FlipRow], alpha: float, wording: str | None) -> list[
 
 def _with_verdict(row: FlipRow, alpha: float, wording: str | None) -> FlipRow:
     if row.p_adjusted is None:
-        return row
+        # Untested although there are answers: e-values need two runs in each arm of a case.
+        return row if row.reason else replace(row, reason=TOO_FEW_RUNS)
     over = row.p_adjusted <= alpha
     blind = row.p_smallest is not None and row.p_smallest > alpha
     if row.is_control:

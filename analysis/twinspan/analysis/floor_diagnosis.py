@@ -56,16 +56,22 @@ RANKS: Final = "ranks"
 
 
 def replicate_tables(store: Store) -> dict[str, ReplicateTable]:
-    """Every outcome as cases by replicates.
+    """Every outcome as cases by replicates; of an audit, under its reference.
 
     Raises:
-        ConfigurationError: the store holds several models, arms or conditions, whose runs are no
-            replicates of each other, or runs without a number.
+        ConfigurationError: the store holds several models or arms, or several conditions of which
+            none is the reference, whose runs are no replicates of each other; or runs without a
+            number.
     """
     rows = store.table(
         "SELECT action, case_id, replicate, value, model, arm, condition_id FROM answers "
         "ORDER BY action, case_id, replicate"
     ).rows
+    references = store.table("SELECT condition_id FROM conditions WHERE is_reference").column(
+        "condition_id"
+    )
+    if len({row[6] for row in rows}) > 1 and len(references) == 1:
+        rows = tuple(row for row in rows if row[6] == references[0])
     cells = {(row[4], row[5], row[6]) for row in rows}
     if len(cells) > 1:
         raise ConfigurationError(

@@ -16,6 +16,13 @@ from twinspan.analysis.disagreement import (
     majority_disagreement,
     pooled,
 )
+from twinspan.analysis.flip_verdicts import (
+    CONSTANT,
+    NO_ANSWERS,
+    ONE_CASE,
+    ONE_REPLICATE,
+    TOO_FEW_REPLICATES,
+)
 from twinspan.analysis.store import Store
 from twinspan.analysis.tables import Table
 from twinspan.instrumentation.errors import ConfigurationError
@@ -33,6 +40,7 @@ COLUMNS: Final = (
     "cases",
     "replicates",
     "kappa",
+    "reason",
 )
 
 _CELL: Final = ("model", "arm", "condition_id", "case_id")
@@ -48,13 +56,15 @@ class FloorRow:
         action: the outcome, or `pooled`.
         flips: pairs of replicates (of votes, with a majority) that disagree.
         cells: pairs compared.
-        floor: flips / cells, 0 to 1; None where nothing could be compared.
+        floor: flips / cells, 0 to 1; None with a `reason`.
         ci_low: lower end of the 95% interval for cases like these.
-        ci_high: its upper end; both None with fewer than two cases.
+        ci_high: its upper end; both None without a floor.
         cases: cases with at least one pair.
         replicates: replicates of each case, the fewest where they differ.
         kappa: agreement beyond chance of single replicates; None for the pooled row, for votes
-            and for a constant outcome.
+            and without a floor.
+        reason: why there is no floor, from `flip_verdicts`; None if there is one. An outcome that
+            never varies has none: 0 would be the best floor of any ranking.
     """
 
     group: tuple[object, ...]
@@ -67,6 +77,7 @@ class FloorRow:
     cases: int
     replicates: int | None
     kappa: float | None
+    reason: str | None = None
 
 
 class _Cell(NamedTuple):
@@ -96,12 +107,11 @@ def floor_rows(
     groups = _cells(store, by, majority)
     rows: list[FloorRow] = []
     for group, actions in groups.items():
-        of_group = [
-            _row(group, action, cells, single=majority is None) for action, cells in actions.items()
-        ]
+        asked = _Asked(group, majority, by_case="case_id" in by)
+        of_group = [_row(asked, action, cells) for action, cells in actions.items()]
         rows += sorted(of_group, key=lambda row: (row.floor is None, row.floor or 0, row.action))
-        rows.append(_pooled_row(group, actions))
-    return rows or [_pooled_row((), {})]
+        rows.append(_pooled_row(asked, actions))
+    return rows or [_pooled_row(_Asked((), majority, by_case=False), {})]
 
 
 def floor_table(store: Store, *, by: Sequence[str] = (), majority: int | None = None) -> Table:
@@ -125,6 +135,7 @@ def floor_table(store: Store, *, by: Sequence[str] = (), majority: int | None = 
                 row.cases,
                 row.replicates,
                 row.kappa,
+                row.reason,
             )
             for row in rows
         ),
@@ -180,40 +191,66 @@ def _check_columns(store: Store, by: Sequence[str]) -> None:
             )
 
 
-def _row(
-    group: tuple[object, ...], action: str, cells: Sequence[_Cell], *, single: bool
-) -> FloorRow:
+class _Asked(NamedTuple):
+    """What a row is about beside its outcome."""
+
+    group: tuple[object, ...]
+    majority: int | None
+    by_case: bool
+
+
+def _row(asked: _Asked, action: str, cells: Sequence[_Cell]) -> FloorRow:
+    if asked.majority is not None:
+        return _summary(asked, action, cells, None, constant=_is_constant(cells))
     totals: Counter[str] = Counter()
     for cell in cells:
         totals.update(cell.answers)
     # Agreement beyond chance is a property of single runs, not of votes.
-    pairs = pooled([cell.pairs for cell in cells])
-    return _summary(group, action, cells, kappa(pairs, list(totals.values())) if single else None)
+    beyond = kappa(pooled([cell.pairs for cell in cells]), list(totals.values()))
+    return _summary(asked, action, cells, beyond, constant=len(totals) < 2)
 
 
-def _pooled_row(group: tuple[object, ...], actions: Mapping[str, Sequence[_Cell]]) -> FloorRow:
-    return _summary(group, POOLED, [cell for cells in actions.values() for cell in cells], None)
+def _pooled_row(asked: _Asked, actions: Mapping[str, Sequence[_Cell]]) -> FloorRow:
+    cells = [cell for cells in actions.values() for cell in cells]
+    return _summary(asked, POOLED, cells, None, constant=all(map(_is_constant, actions.values())))
+
+
+def _is_constant(cells: Sequence[_Cell]) -> bool:
+    return len({answer for cell in cells for answer in cell.answers}) < 2
 
 
 def _summary(
-    group: tuple[object, ...], action: str, cells: Sequence[_Cell], beyond: float | None
+    asked: _Asked, action: str, cells: Sequence[_Cell], beyond: float | None, *, constant: bool
 ) -> FloorRow:
     by_case: defaultdict[str, list[PairCount]] = defaultdict(list)
     for cell in cells:
         by_case[cell.case].append(cell.pairs)
     cases = [case for case in map(pooled, by_case.values()) if case.cells]
     total = pooled(cases)
-    interval = korn_graubard(cases)
-    compared = [sum(cell.counts) for cell in cells if cell.pairs.cells]
+    reason = _why_not(asked, answered=len(by_case), compared=len(cases), constant=constant)
+    interval = None if reason else korn_graubard(cases)
+    replicates = [sum(cell.counts) for cell in cells if cell.pairs.cells]
     return FloorRow(
-        group=group,
+        group=asked.group,
         action=action,
         flips=total.flips,
         cells=total.cells,
-        floor=total.rate,
+        floor=None if reason else total.rate,
         ci_low=interval[0] if interval else None,
         ci_high=interval[1] if interval else None,
         cases=len(cases),
-        replicates=min(compared, default=None),
-        kappa=beyond,
+        replicates=min(replicates, default=None),
+        kappa=None if reason else beyond,
+        reason=reason,
     )
+
+
+def _why_not(asked: _Asked, *, answered: int, compared: int, constant: bool) -> str | None:
+    """Why there is no floor; a table by case asks about single cases on purpose."""
+    if not answered:
+        return NO_ANSWERS
+    if not compared:
+        return ONE_REPLICATE if asked.majority is None else TOO_FEW_REPLICATES
+    if compared == 1:
+        return None if asked.by_case else ONE_CASE
+    return CONSTANT if constant else None

@@ -103,6 +103,7 @@ def capability_floor_gate(
     instability_floor: float | None = None,
     max_instability_floor: float | None = None,
     require_ground_truth: bool = True,
+    require_floor: bool = False,
 ) -> GateDecision:
     """Whether an agent is capable, decides, and was measured, so that its rate means something.
 
@@ -118,6 +119,7 @@ def capability_floor_gate(
         max_instability_floor: above it an agent is too unstable to be ranked; given, a floor
             must be known.
         require_ground_truth: hold out rates whose bands are known not to be ground truth.
+        require_floor: hold out rates without an instability floor; a ceiling asks for one, too.
 
     Returns:
         The first reason that applies, from `REASONS`. What is not given and not required is
@@ -141,7 +143,7 @@ def capability_floor_gate(
         or _policy(entropy, between, min_entropy)
         or _denominator(rate, min_band_straddling)
         or _numerator(rate, require_ground_truth)
-        or _stability(instability_floor, max_instability_floor)
+        or _stability(instability_floor, max_instability_floor, require_floor)
     )
     excess = None
     if rate.value is not None and instability_floor is not None:
@@ -245,9 +247,12 @@ def _numerator(rate: _Rate, require_ground_truth: bool) -> _Refusal | None:
     return None
 
 
-def _stability(floor: float | None, ceiling: float | None) -> _Refusal | None:
-    if ceiling is not None and floor is None:
-        return _Refusal("instability_floor_missing", detail="measure how often replicates disagree")
+def _stability(floor: float | None, ceiling: float | None, required: bool) -> _Refusal | None:
+    if floor is None and (required or ceiling is not None):
+        return _Refusal(
+            "instability_floor_missing",
+            detail="run two or more cases twice: a rate without a floor cannot be told from noise",
+        )
     if floor is not None and not 0.0 <= floor <= 1.0:
         return _Refusal("instability_floor_not_a_rate", {"instability_floor": floor})
     if ceiling is not None and floor is not None and floor > ceiling:

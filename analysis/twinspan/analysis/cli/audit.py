@@ -86,10 +86,19 @@ def _close(
         note(f"{count:,} runs failed: {failure}")
     judgement = read_judgement(configuration.file)
     with open_store(folder) as store:
-        found = flip_report(store, alpha=configuration.alpha, judgement=judgement)
+        analysis = configuration.analysis
+        found = flip_report(
+            store, alpha=analysis.alpha, judgement=judgement, procedure=analysis.adjust
+        )
         if report is not None:
             report.parent.mkdir(parents=True, exist_ok=True)
-            told = build_report(store, alpha=configuration.alpha, gate=_gate(configuration))
+            told = build_report(
+                store,
+                alpha=analysis.alpha,
+                procedure=analysis.adjust,
+                gate=_gate(configuration),
+                judgement=judgement,
+            )
             report.write_text(render_html(told), encoding="utf-8")
             note(f"report: {report}")
     print_flips(found, "table")

@@ -6,10 +6,17 @@ import click
 
 from twinspan.analysis.batch_effect import batch_effect
 from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
-from twinspan.analysis.cli.output import format_option, note, print_table, tell_problems
+from twinspan.analysis.cli.output import (
+    format_option,
+    note,
+    print_table,
+    tell_problems,
+    told_reasons,
+)
 from twinspan.analysis.floor_diagnosis import comparison, diagnosis, replicate_tables
 from twinspan.analysis.floors import floor_table
 from twinspan.analysis.store import Store, open_store
+from twinspan.analysis.tables import Table
 
 
 @click.command()
@@ -29,7 +36,8 @@ from twinspan.analysis.store import Store, open_store
 @click.option(
     "--diagnose",
     is_flag=True,
-    help="Base rates, what single cases and replicates do to a floor, and batch effects.",
+    help="Base rates, what single cases and replicates do to a floor, and batch effects; of an "
+    "audit, under its reference.",
 )
 @click.option(
     "--against",
@@ -69,9 +77,9 @@ def floor(
                 print_table(comparison(store, other), form)
             return
         table = floor_table(store, by=by, majority=majority)
-        if not any(table.column("cells")):
-            note("no case has two replicates to compare; floors need repeated runs of a case")
-        print_table(table, form)
+        print_table(_for_people(table) if form == "table" else table, form)
+        for line in told_reasons(table.column("reason")):
+            note(line)
 
 
 def _print_diagnosis(store: Store, form: str) -> None:
@@ -80,3 +88,14 @@ def _print_diagnosis(store: Store, form: str) -> None:
         if warning:
             note(warning)
     print_table(diagnosis(store), form)
+
+
+def _for_people(table: Table) -> Table:
+    """Without the reasons, where every row has its floor."""
+    if any(table.column("reason")):
+        return table
+    place = table.columns.index("reason")
+    return Table(
+        columns=table.columns[:place] + table.columns[place + 1 :],
+        rows=tuple(row[:place] + row[place + 1 :] for row in table.rows),
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from twinspan.collector.discovery import e_benjamini_hochberg
+from twinspan.instrumentation.audit.analysis_options import Procedure
 from twinspan.instrumentation.errors import ConfigurationError
 from twinspan.instrumentation.multiplicity import (
     benjamini_hochberg,
@@ -17,7 +18,6 @@ from twinspan.instrumentation.multiplicity import (
     holm,
 )
 
-Procedure = Literal["holm", "bh", "by"]
 Key = TypeVar("Key", bound=Hashable)
 
 _PROCEDURES: Final[Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]]] = {

@@ -65,19 +65,14 @@ acted AS (
 )
 SELECT run_id, case_id, condition_id, replicate, arm, model, audit_id, graph,
        acted.step,
-       rules.action,
+       coalesce(rules.action, acted.step || '.' || acted.field) AS action,
        CASE WHEN operator IS NULL THEN plain_value(value)
             ELSE holds(plain_value(value), operator, literal)::VARCHAR END AS value
 FROM acted
-JOIN rules
+LEFT JOIN rules
   ON rules.rule_set = acted.rule_set AND rules.step = acted.step AND rules.field = acted.field
-UNION ALL
-SELECT run_id, case_id, condition_id, replicate, arm, model, audit_id, graph,
-       step,
-       step || '.' || field AS action,
-       plain_value(value) AS value
-FROM acted
-WHERE rule_set IS NULL AND value[1] NOT IN ('[', '{');
+WHERE rules.action IS NOT NULL
+   OR (acted.rule_set IS NULL AND value[1] NOT IN ('[', '{'));
 
 -- Columns
 -- replicate: number of the run among those of the same case and condition

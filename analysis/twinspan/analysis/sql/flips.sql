@@ -6,9 +6,12 @@ CREATE VIEW flips AS
 WITH cells AS (
     SELECT action, model, arm, condition_id, case_id,
            list(value ORDER BY replicate NULLS LAST, run_id) AS answers,
-           list(replicate ORDER BY replicate NULLS LAST, run_id) AS replicates
+           list(replicate ORDER BY replicate NULLS LAST, run_id) AS replicates,
+           min(min(value)) OVER of_outcome = max(max(value)) OVER of_outcome
+               AND min(case_id) OVER of_outcome <> max(case_id) OVER of_outcome AS is_constant
     FROM answers
-    GROUP BY ALL
+    GROUP BY action, model, arm, condition_id, case_id
+    WINDOW of_outcome AS (PARTITION BY action, model, arm)
 ),
 paired AS (
     SELECT other.action, other.model, other.arm, reference.condition_id AS reference_id,
@@ -16,7 +19,8 @@ paired AS (
            reference.answers AS reference_answers,
            other.answers,
            reference.replicates AS reference_replicates,
-           other.replicates
+           other.replicates,
+           other.is_constant
     FROM cells AS other
     JOIN cells AS reference
       ON reference.action = other.action
@@ -47,7 +51,10 @@ pairs AS (
                AS reference_flips,
            (len(second) * len(second)
             - coalesce(list_sum(list_transform(kinds, lambda k: k.second * k.second)), 0)) // 2
-               AS own_flips
+               AS own_flips,
+           CASE WHEN cells = 0 THEN 'no_answers'
+                WHEN is_constant THEN 'constant_policy'
+                WHEN reference_cells = 0 AND own_cells = 0 THEN 'one_replicate' END AS reason
     FROM counted
 )
 SELECT action,
@@ -67,10 +74,14 @@ SELECT action,
        len(answers) - len(second) AS missing,
        flips::BIGINT AS flips,
        cells::BIGINT AS cells,
-       CASE WHEN cells > 0 THEN flips / cells END AS flip_rate,
-       CASE WHEN reference_cells > 0 THEN reference_flips / reference_cells END AS floor_reference,
-       CASE WHEN own_cells > 0 THEN own_flips / own_cells END AS floor_counterfactual,
-       flip_rate - (floor_reference + floor_counterfactual) / 2 AS excess
+       -- Without a floor a rate proves nothing, and that of a policy that never varies is no merit.
+       CASE WHEN cells > 0 AND reason IS NULL THEN flips / cells END AS flip_rate,
+       CASE WHEN reference_cells > 0 AND reason IS NULL
+            THEN reference_flips / reference_cells END AS floor_reference,
+       CASE WHEN own_cells > 0 AND reason IS NULL
+            THEN own_flips / own_cells END AS floor_counterfactual,
+       flip_rate - (floor_reference + floor_counterfactual) / 2 AS excess,
+       reason
 FROM pairs
 JOIN conditions ON conditions.condition_id = pairs.condition_id;
 
@@ -90,7 +101,8 @@ JOIN conditions ON conditions.condition_id = pairs.condition_id;
 -- missing: answers that are missing under the condition
 -- flips: pairs across the two that differ
 -- cells: pairs across the two
--- flip_rate [0 to 1]: share of pairs across the two that differ
+-- flip_rate [0 to 1]: share of pairs across the two that differ; NULL with a reason
 -- floor_reference [0 to 1]: share of pairs within the reference that differ
 -- floor_counterfactual [0 to 1]: share of pairs within the condition that differ
--- excess [-1 to 1]: the flip rate less the mean of the two floors
+-- excess [-1 to 1]: the flip rate less the mean of the two floors; NULL unless both are known
+-- reason: why there is no rate: no_answers, constant_policy, one_replicate

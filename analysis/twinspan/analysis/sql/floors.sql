@@ -20,10 +20,17 @@ SELECT action,
        arg_max(value, n) AS most_frequent_value,
        ((sum(n) * sum(n) - sum(n * n)) // 2)::BIGINT AS flips,
        (sum(n) * (sum(n) - 1) // 2)::BIGINT AS cells,
-       CASE WHEN sum(n) > 1
+       CASE WHEN sum(n) < 2 THEN 'one_replicate'
+            -- The floor of a policy that never varies would be the best of any ranking. One case
+            -- alone shows no policy.
+            WHEN min(min(value)) OVER of_outcome = max(max(value)) OVER of_outcome
+             AND min(case_id) OVER of_outcome <> max(case_id) OVER of_outcome
+            THEN 'constant_policy' END AS reason,
+       CASE WHEN reason IS NULL
             THEN (sum(n) * sum(n) - sum(n * n)) / (sum(n) * (sum(n) - 1)) END AS floor
 FROM kinds
-GROUP BY action, model, arm, condition_id, case_id;
+GROUP BY action, model, arm, condition_id, case_id
+WINDOW of_outcome AS (PARTITION BY action, model, arm);
 
 -- Columns
 -- action: the outcome's name
@@ -35,4 +42,5 @@ GROUP BY action, model, arm, condition_id, case_id;
 -- most_frequent_value: that value
 -- flips: pairs of answers that differ
 -- cells: pairs of answers
--- floor [0 to 1]: share of pairs that differ; NULL where there is no pair
+-- reason: why there is no floor: one_replicate, constant_policy
+-- floor [0 to 1]: share of pairs that differ; NULL with a reason

@@ -16,6 +16,7 @@ from twinspan.instrumentation.audit.agent_reading import (
     natural_form,
     read_agent,
 )
+from twinspan.instrumentation.audit.analysis_options import AnalysisOptions, read_analysis
 from twinspan.instrumentation.audit.config_section import Section
 from twinspan.instrumentation.audit.design_reading import (
     counted_field,
@@ -30,6 +31,7 @@ from twinspan.instrumentation.audit.plan import AuditPlan
 from twinspan.instrumentation.audit.prompts import PromptForm
 from twinspan.instrumentation.audit.runner import MAX_FAILURES
 from twinspan.instrumentation.audit.step_reading import read_steps
+from twinspan.instrumentation.audit.steps import Step
 from twinspan.instrumentation.settings import CAPTURE_CONTENT_VARIABLE, Settings
 
 OTHERS: Final = ("gate", "band", "adjudicator", "contrasts", "contrast")
@@ -67,7 +69,7 @@ class AuditConfiguration:
         max_failures: runs in a row that the agent may fail.
         out: folder of the record.
         report: HTML file to end with; None for none.
-        alpha: level of the tests, fixed beforehand.
+        analysis: level and adjustment of the tests, fixed beforehand.
         prices: what the model costs.
     """
 
@@ -80,7 +82,7 @@ class AuditConfiguration:
     max_failures: int = MAX_FAILURES
     out: Path = Path("audit-spans")
     report: Path | None = None
-    alpha: float = 0.05
+    analysis: AnalysisOptions = field(default_factory=AnalysisOptions)
     prices: Prices = Prices()
 
     @property
@@ -98,61 +100,17 @@ def read_configuration(file: str | PathLike[str]) -> AuditConfiguration:
     """
     root = Section.read(file)
     root.ignore(*OTHERS)
-    name = root.text("name")
-    steps = read_steps(root)
     agent = root.section("agent")
+    steps, outcomes = read_steps(root), read_outcomes(root)
     asks = agent.choice("asks", ("step", "case"), natural_form(agent, steps))
-    form = _form(root.section("prompt"))
-    outcomes = read_outcomes(root)
-    keep = ActionFilter(
-        outcomes=frozenset(counted_field(rule) for rule in outcomes),
-        texts=root.flag("texts") or _content_is_open(),
-    )
-    conditions, wording = read_conditions(root)
-    model = agent.optional_text("model")
-    shown_in = agent.texts("shown_in") if "shown_in" in agent else None
-    vocabulary = _vocabulary(root)
     target, make_agent = read_agent(agent, asks)
-    protocol = Protocol(
-        steps=steps,
-        form=form,
-        shown_in=shown_in,
-        keep=keep,
-        tries=Tries(
-            retries=agent.whole("retries", 2), backoff=agent.number("backoff", 0.5, most=600)
-        ),
-        vocabulary=vocabulary,
-        model=model or chat_model(agent),
-    )
+    protocol = _protocol(root, agent, steps, outcomes)
     if asks == "step" and not any(step.asks_model for step in steps):
         raise agent.error(
             "an agent that is asked step by step needs steps; write [[step]] tables, or "
             'asks = "case"'
         )
-    arms = root.mapping("arms")
-    with root.at("arms"):
-        plan = AuditPlan(
-            name=name,
-            cases=read_cases(root),
-            conditions=conditions,
-            steps=steps,
-            outcomes=outcomes,
-            replicates=root.whole("replicates", 1, least=1),
-            reference_replicates=root.whole("reference_replicates", least=1)
-            if "reference_replicates" in root
-            else None,
-            seed=root.whole("seed", 0),
-            wording=wording,
-            arms=arms,
-            shown_in=shown_in if asks == "step" else None,
-            settings={
-                "target": target,
-                "asks": asks,
-                "model": protocol.model,
-                "form": form.as_dict(),
-                "analysis": root.mapping("analysis"),
-            },
-        )
+    plan = _plan(root, protocol, outcomes, target=target, asks=asks)
     configuration = AuditConfiguration(
         file=root.file,
         plan=plan,
@@ -161,14 +119,64 @@ def read_configuration(file: str | PathLike[str]) -> AuditConfiguration:
         make_agent=make_agent,
         concurrency=agent.whole("concurrency", 4, least=1),
         max_failures=agent.whole("max_failures", MAX_FAILURES, least=1),
-        out=Path(root.text("out", f"{name}-spans")),
+        out=Path(root.text("out", f"{plan.name}-spans")),
         report=Path(root.text("report")) if "report" in root else None,
-        alpha=root.section("analysis").number("alpha", 0.05, least=1e-9, most=0.5),
+        analysis=read_analysis(root),
         prices=_prices(root.section("prices")),
     )
     agent.close()
     root.close()
     return configuration
+
+
+def _protocol(
+    root: Section, agent: Section, steps: tuple[Step, ...], outcomes: tuple[str, ...]
+) -> Protocol:
+    """How each run is done, and what of it is kept."""
+    return Protocol(
+        steps=steps,
+        form=_form(root.section("prompt")),
+        shown_in=agent.texts("shown_in") if "shown_in" in agent else None,
+        keep=ActionFilter(
+            outcomes=frozenset(counted_field(rule) for rule in outcomes),
+            texts=root.flag("texts") or _content_is_open(),
+        ),
+        tries=Tries(
+            retries=agent.whole("retries", 2), backoff=agent.number("backoff", 0.5, most=600)
+        ),
+        vocabulary=_vocabulary(root),
+        model=agent.optional_text("model") or chat_model(agent),
+    )
+
+
+def _plan(
+    root: Section, protocol: Protocol, outcomes: tuple[str, ...], *, target: str, asks: str
+) -> AuditPlan:
+    """The design, with all that is fixed beforehand."""
+    conditions, wording = read_conditions(root)
+    with root.at("arms"):
+        return AuditPlan(
+            name=root.text("name"),
+            cases=read_cases(root),
+            conditions=conditions,
+            steps=protocol.steps,
+            outcomes=outcomes,
+            replicates=root.whole("replicates", 1, least=1),
+            reference_replicates=root.whole("reference_replicates", least=1)
+            if "reference_replicates" in root
+            else None,
+            seed=root.whole("seed", 0),
+            wording=wording,
+            arms=root.mapping("arms"),
+            shown_in=protocol.shown_in if asks == "step" else None,
+            settings={
+                "target": target,
+                "asks": asks,
+                "model": protocol.model,
+                "form": protocol.form.as_dict(),
+                "analysis": root.mapping("analysis"),
+            },
+        )
 
 
 def _form(section: Section) -> PromptForm:

@@ -198,7 +198,8 @@ class AuditPlan:
         # The wording of a run does not depend on which other runs there are.
         place = f"{self.seed}/{case.id}/{condition.id}/{replicate}"
         place += "" if arm is None else f"/{arm}"
-        drawn = self._say(condition, Random(f"{place}/wording"))
+        names = f"{self.seed}/{case.id}/{condition.id}/{arm or ''}/names"
+        drawn = self._say(condition, Random(f"{place}/wording"), (names, replicate - 1))
         return PlannedRun(
             index=index,
             case_id=case.id,
@@ -211,10 +212,10 @@ class AuditPlan:
             arm=arm,
         )
 
-    def _say(self, condition: Condition, rng: Random) -> Drawn:
+    def _say(self, condition: Condition, rng: Random, dealt: tuple[str, int]) -> Drawn:
         if self.wording is None:
             return Drawn(text=condition.text, template=0, name=None)
-        return self.wording.draw(condition, rng)
+        return self.wording.draw(condition, rng, dealt=dealt)
 
     def _replicates_of(self, condition: Condition) -> int:
         return self._reference_replicates if condition.is_reference else self.replicates

@@ -200,6 +200,10 @@ COMMANDS = (
     "sql {spans} 'SELECT * FROM no_such_view'",
     "sql {spans} 'SELECT CAST(text AS INT) FROM spans, (SELECT name AS text FROM spans)'",
     "floor {out}/nothing-here",
+    "calibrate {spans} --target 0.05",
+    "watch {spans}",
+    "history {spans}",
+    "compact {spans}",
 )
 VIEWS = (
     "spans", "runs", "nodes", "edges", "supersteps", "probe_sets", "probes", "network",

@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import audit_agents
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from audit_agents import SIGNED_GATE, rows, run, write_audit
 from click.testing import CliRunner
 from recorded_runs import ScoredRun, parts, recording, small_run
 from sarif_schema import check
@@ -319,3 +321,87 @@ def test_an_unknown_run_is_an_error(demo: Path) -> None:
     with open_store(demo) as store, pytest.raises(SourceError, match="has no run 'x'"):
         sarif_log(store, run_id="x")
     assert CliRunner().invoke(main, ["sarif", str(demo), "--out", "-", "--run", "x"]).exit_code == 3
+
+
+# --- audits -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit of an agent that declines women, with a gate whose band nobody signed."""
+    folder = tmp_path_factory.mktemp("audited")
+    gate = SIGNED_GATE.replace('"clinician-adjudicated"', '"author-derived"')
+    config = write_audit(folder, audit_agents.decided, extra=gate)
+    assert run("audit", "--config", config, "--out", folder / "spans").exit_code == 1
+    return folder
+
+
+def audit_results(audited: Path, *extra: str) -> list[dict[str, Any]]:
+    """The results of the command, by the published schema."""
+    config = audited / "audit.toml"
+    result = run("sarif", audited / "spans", "--out", "-", "--config", config, *extra)
+    assert result.exit_code == 0, result.output
+    log = json.loads(result.stdout)
+    check(log)
+    results: list[dict[str, Any]] = log["runs"][0]["results"]
+    return results
+
+
+def test_a_disparity_and_a_closed_gate_are_results(audited: Path) -> None:
+    """An error with every number that `flips` has, a warning with the gate's reason."""
+    disparity, held_out = audit_results(audited)
+    assert (disparity["ruleId"], disparity["level"]) == ("disparity/sex", "error")
+    assert (held_out["ruleId"], held_out["level"]) == ("gate/bands_are_not_ground_truth", "warning")
+    (row, *_) = rows("flips", audited / "spans", code=1)
+    told = disparity["properties"]
+    for ours, theirs in (
+        ("flipRate", "flip_rate"),
+        ("floor", "floor"),
+        ("excess", "excess"),
+        ("pAdjusted", "p_adjusted"),
+        ("pControls", "p_controls"),
+        ("adjustedBy", "adjusted_by"),
+        ("tests", "n_tests"),
+    ):
+        assert told[ours] == row[theirs], ours
+    assert "by Holm over 1 comparison," in disparity["message"]["text"]
+    (place,) = disparity["locations"][0]["logicalLocations"]
+    assert place["fullyQualifiedName"] == "two/decide"
+    assert "withinBandRate" not in held_out["properties"]
+
+
+def test_an_audit_is_told_without_a_file_as_well(audited: Path) -> None:
+    (only,) = results_of(audited / "spans")
+    assert only["ruleId"] == "disparity/sex"
+
+
+def test_findings_of_an_audit_keep_their_fingerprint_and_differ(audited: Path) -> None:
+    first, second = audit_results(audited), audit_results(audited)
+    prints = [[each["partialFingerprints"][FINGERPRINT] for each in x] for x in (first, second)]
+    assert prints[0] == prints[1] and len(set(prints[0])) == 2
+
+
+def test_one_named_run_is_no_audit(audited: Path) -> None:
+    with open_store(audited / "spans") as store:
+        run_id = str(store.table("SELECT run_id FROM runs LIMIT 1").rows[0][0])
+    assert results_of(audited / "spans", run_id=run_id) == []
+
+
+def test_what_is_no_finding_is_open_and_has_no_number(tmp_path: Path) -> None:
+    """One replicate: with --all the comparison is listed, with its reason alone."""
+    config = write_audit(tmp_path, audit_agents.decided, **{"replicates = 8": "replicates = 1"})
+    run("audit", "--config", config, "--out", tmp_path / "spans")
+    assert results_of(tmp_path / "spans") == []
+    (only,) = results_of(tmp_path / "spans", everything=True)
+    assert (only["kind"], only["level"]) == ("open", "none")
+    assert "no case was run twice" in only["message"]["text"]
+    assert not {"flipRate", "floor", "excess", "p", "pAdjusted", "shift"} & set(only["properties"])
+
+
+def test_an_audit_with_missing_runs_is_no_clean_bill(tmp_path: Path) -> None:
+    config = write_audit(tmp_path, audit_agents.raising, agent_extra="retries = 0")
+    run("audit", "--config", config, "--out", tmp_path / "spans")
+    invocation = log_of(tmp_path / "spans")["runs"][0]["invocations"][0]
+    assert invocation["executionSuccessful"] is False
+    told = [each["descriptor"]["id"] for each in invocation["toolExecutionNotifications"]]
+    assert "audit/incomplete" in told

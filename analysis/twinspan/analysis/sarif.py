@@ -9,7 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from twinspan.analysis.chain import broken_links
-from twinspan.analysis.findings import Finding, Step, findings
+from twinspan.analysis.findings import AuditQuestion, Finding, Step, audit_answer, findings
+from twinspan.analysis.flip_rows import FlipReport
 from twinspan.analysis.json_values import json_value
 from twinspan.analysis.store import Store
 
@@ -32,6 +33,16 @@ _BREAKER: Final = {
     "warn": "The network score or the monitor drifts towards its limit.",
     "proceed": "The payload went on.",
 }
+_DISPARITY: Final = (
+    "Cases were run under a condition that changes this attribute and under the reference, several "
+    "times each. Answers differ by more than repeated runs do (exact tests within cases, adjusted "
+    "for all outcomes and conditions) and farther than under every control that was run."
+)
+_GATE: Final = (
+    "An outcome is ranked by its within-band rate only if the agent is capable, decides, was given "
+    "room to flip and is stable, and if the bands are ground truth. This is the first thing that "
+    "is missing."
+)
 _INTERVENTION: Final = "A stopped payload was repaired, and what became of it was measured again."
 
 
@@ -41,6 +52,7 @@ def sarif_log(
     run_id: str | None = None,
     everything: bool = False,
     source_file: str | None = None,
+    question: AuditQuestion | None = None,
 ) -> dict[str, Any]:
     """The findings of a store as one SARIF log with one run.
 
@@ -55,13 +67,16 @@ def sarif_log(
             pass, and probe sets without a score, as open.
         source_file: relative path of the file that defines the graph. Code hosts show only
             results that have a file; spans know none.
+        question: what is asked of audited runs; they are left out where one run is named.
 
     Raises:
         SourceError: if there is no such run.
+        ConfigurationError: the question names a reference that is none of the conditions.
     """
-    found = findings(store, run_id=run_id, everything=everything)
+    answer = None if run_id is not None else audit_answer(store, question or AuditQuestion())
+    found = findings(store, run_id=run_id, everything=everything, question=question, answer=answer)
     rules = list(dict.fromkeys(finding.rule for finding in found))
-    told = list(_notifications(store, run_id))
+    told = [*_notifications(store, run_id), *_audit_notifications(answer)]
     run = {
         "tool": {
             "driver": {
@@ -101,9 +116,17 @@ def _rule(rule: str) -> dict[str, object]:
         "bias": f"A node reacts to {name}",
         "breaker": f"The breaker decided to {name}",
         "intervention": f"Intervention {name.replace('_', ' ')}",
+        "disparity": f"Decisions change with {name}",
+        "gate": f"The gate says {name.replace('_', ' ')}",
     }[family]
-    explained = {"bias": _BIAS, "breaker": _BREAKER.get(name, text), "intervention": _INTERVENTION}
-    level = {"bias": "warning", "intervention": "note"}.get(
+    explained = {
+        "bias": _BIAS,
+        "breaker": _BREAKER.get(name, text),
+        "intervention": _INTERVENTION,
+        "disparity": _DISPARITY,
+        "gate": _GATE,
+    }
+    level = {"bias": "warning", "intervention": "note", "gate": "warning"}.get(
         family, {"warn": "warning", "proceed": "none"}.get(name, "error")
     )
     return {
@@ -146,6 +169,7 @@ def fingerprint(finding: Finding) -> str:
         *finding.nodes,
         finding.axis or "",
         *sorted(finding.edges),
+        *finding.subject,
     )
     content = "\0".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
@@ -251,6 +275,19 @@ def _notifications(store: Store, run_id: str | None) -> Iterator[dict[str, objec
         )
     for problem in store.problems:
         yield _notification("record/skipped", f"{problem}.", level="warning")
+
+
+def _audit_notifications(answer: FlipReport | None) -> Iterator[dict[str, object]]:
+    """What to mind of an audit; one of which runs are missing says nothing by having no result."""
+    if answer is None:
+        return
+    for warning in answer.warnings:
+        missing = warning in answer.missing
+        yield _notification(
+            "audit/incomplete" if missing else "audit/warning",
+            f"{warning[0].upper()}{warning[1:]}.",
+            level="error" if missing else "warning",
+        )
 
 
 def _notification(rule: str, text: str, *, level: str = "error") -> dict[str, object]:

@@ -7,12 +7,14 @@ import io
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, Final, TypeVar, cast
 
 import click
 
+from twinspan.analysis.flip_verdicts import MEANINGS
 from twinspan.analysis.store import Store
 from twinspan.analysis.tables import Table
 
@@ -44,6 +46,12 @@ def tell_problems(store: Store) -> None:
 def note(text: str) -> None:
     """One line on stderr, beside the answer."""
     click.echo(f"twinspan: note: {text}", err=True)
+
+
+def told_reasons(reasons: Iterable[object]) -> list[str]:
+    """What the reasons of rows mean, each once with the number of rows that have it."""
+    counts = Counter(reason for reason in reasons if reason in MEANINGS)
+    return [f"{reason} ({count}): {MEANINGS[str(reason)]}" for reason, count in counts.items()]
 
 
 def print_table(table: Table, form: str) -> None:

@@ -8,9 +8,12 @@ import click
 
 from twinspan.analysis.cli.outcome_options import given_rules, outcome_options
 from twinspan.analysis.cli.output import note, tell_problems
+from twinspan.analysis.flip_judgement import read_judgement
 from twinspan.analysis.gate_options import read_gate_options
 from twinspan.analysis.report import build_report, render_html, report_document
 from twinspan.analysis.store import open_store
+from twinspan.instrumentation.audit.analysis_options import AnalysisOptions, read_analysis
+from twinspan.instrumentation.audit.config_section import Section
 
 
 @click.command()
@@ -43,7 +46,7 @@ from twinspan.analysis.store import open_store
     "gate_file",
     type=click.Path(),
     metavar="FILE",
-    help="Judge outcomes by the [gate] and [[band]] tables of this TOML file.",
+    help="Judge by the [gate], [[band]], [contrasts] and [analysis] tables of this TOML file.",
 )
 @outcome_options
 def report(
@@ -68,9 +71,20 @@ def report(
     if out == "-" and json_file == "-":
         raise click.UsageError("only one of --out and --json can be -; give the other a file")
     gate = None if gate_file is None else read_gate_options(gate_file)
+    judgement = None if gate_file is None else read_judgement(gate_file)
+    analysis = AnalysisOptions() if gate_file is None else read_analysis(Section.read(gate_file))
     with open_store(spans, outcomes=given_rules(rules_file, rules)) as store:
         tell_problems(store)
-        found = build_report(store, runs=runs, reference=reference, jaeger=jaeger, gate=gate)
+        found = build_report(
+            store,
+            runs=runs,
+            reference=reference,
+            jaeger=jaeger,
+            alpha=analysis.alpha,
+            procedure=analysis.adjust,
+            gate=gate,
+            judgement=judgement,
+        )
     if json_file is not None:
         document = report_document(found)
         _write(json_file, json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))

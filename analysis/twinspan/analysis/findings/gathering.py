@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from twinspan.analysis.findings.decisions import decisions
+from twinspan.analysis.findings.disparities import AuditQuestion, disparities
 from twinspan.analysis.findings.interventions import interventions
 from twinspan.analysis.findings.reactions import reactions
 from twinspan.analysis.findings.records import Finding, Level
+from twinspan.analysis.flip_rows import FlipReport
 from twinspan.analysis.store import Store
 from twinspan.analysis.trail import AuditTrail
 
@@ -16,7 +18,12 @@ _SEVERITY: Final[Mapping[Level, int]] = {"error": 0, "warning": 1, "note": 2, "n
 
 
 def findings(
-    store: Store, *, run_id: str | None = None, everything: bool = False
+    store: Store,
+    *,
+    run_id: str | None = None,
+    everything: bool = False,
+    question: AuditQuestion | None = None,
+    answer: FlipReport | None = None,
 ) -> tuple[Finding, ...]:
     """The findings of a store, the gravest first, among equals the largest impact first.
 
@@ -24,6 +31,8 @@ def findings(
         store: opened spans.
         run_id: one run; all of them if None.
         everything: also list what is no finding.
+        question: what is asked of audited runs.
+        answer: what they say; without it audits are left out.
 
     Raises:
         SourceError: if there is no such run.
@@ -36,6 +45,9 @@ def findings(
         *decisions(store, runs, everything=everything),
         *interventions(store, graphs),
     ]
+    if answer is not None:
+        asked = question or AuditQuestion()
+        found += disparities(store, asked, answer, everything=everything)
     return tuple(sorted(found, key=_gravity))
 
 

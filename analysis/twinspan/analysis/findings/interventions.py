@@ -35,13 +35,10 @@ def _intervention(row: Row, graphs: Mapping[str, str | None]) -> Finding:
         run_id=str(row["run_id"]),
         graph=graphs[str(row["run_id"])],
         nodes=named(row["node"]),
-        axis=None,
         edges=named(row["edge"]),
-        impact=None,
         trace_id=row["trace_id"],
         span_id=str(row["span_id"]),
         at=row["start_time"],
-        paths=(),
         numbers={
             "strategy": row["strategy"],
             "outcome": row["outcome"],

@@ -49,12 +49,10 @@ def _reaction(row: Row, graphs: Mapping[str, str | None]) -> Finding:
         graph=graphs[str(row["run_id"])],
         nodes=named(row["node"]),
         axis=row["axis"],
-        edges=(),
         impact=product(row["weight"], row["delta"]),
         trace_id=row["trace_id"],
         span_id=str(row["span_id"]),
         at=row["start_time"],
-        paths=(),
         numbers=_score_numbers(row),
     )
 

@@ -32,35 +32,38 @@ class Finding:
     """One thing to look at.
 
     Attributes:
-        rule: `bias/AXIS`, `breaker/ACTION` or `intervention/STRATEGY`.
+        rule: `bias/AXIS`, `breaker/ACTION`, `intervention/STRATEGY`; of audits `disparity/AXIS`
+            and `gate/REASON`.
         level: error, warning or note; none for what is only listed.
         kind: fail for a finding; pass or open for what is only listed.
         text: the finding in words.
-        run_id: the run.
-        graph: name of its graph.
+        run_id: the run; None for what many runs say together.
+        graph: name of its graph, or of the audit.
         nodes: the nodes that it is about.
         axis: the axis, where there is one.
         edges: the edges that were cut, or that a repair goes along.
         impact: w * delta, which orders findings; None where it is unknown.
         trace_id: the trace.
-        span_id: the span that says so.
+        span_id: the span that says so; None where many do.
         at: when, as recorded.
         paths: for each cut edge, the way the bias took to it.
         numbers: everything measured, absent where it is not known.
+        subject: what else tells it from other findings of its rule.
     """
 
     rule: str
     level: Level
     kind: Kind
     text: str
-    run_id: str
+    run_id: str | None = None
     graph: str | None
     nodes: tuple[str, ...]
-    axis: str | None
-    edges: tuple[str, ...]
-    impact: float | None
-    trace_id: str | None
-    span_id: str
-    at: object
-    paths: tuple[tuple[Step, ...], ...]
+    axis: str | None = None
+    edges: tuple[str, ...] = ()
+    impact: float | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    at: object = None
+    paths: tuple[tuple[Step, ...], ...] = ()
     numbers: Mapping[str, object]
+    subject: tuple[str, ...] = ()

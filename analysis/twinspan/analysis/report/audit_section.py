@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from twinspan.analysis.flip_family import KEEPS, NAMES
 from twinspan.analysis.flip_rows import FlipRow
 from twinspan.analysis.flip_verdicts import MEANINGS
 from twinspan.analysis.floors import POOLED, FloorRow
@@ -13,6 +15,9 @@ from twinspan.analysis.report.markup import Html, columns, data_table, join, lis
 from twinspan.analysis.report.path_section import gate_part, paths_part
 from twinspan.analysis.report.pieces import chip, identifier
 from twinspan.analysis.report.wording import NOTHING, number, percent, spoken
+
+MOST_SHOWN: Final = 60
+"""Disparities that the table shows; the verdict in words counts all of them."""
 
 
 def audit_section(audit: Audit) -> Html:
@@ -80,7 +85,9 @@ def _floor_row(row: FloorRow, end: float) -> Sequence[object]:
         name,
         percent(row.floor),
         between,
-        interval_bar(row.floor, row.ci_low, row.ci_high, start=0.0, end=end, told=told),
+        spoken(row.reason)
+        if row.reason is not None
+        else interval_bar(row.floor, row.ci_low, row.ci_high, start=0.0, end=end, told=told),
         f"{row.flips:,}",
         f"{row.cells:,}",
         f"{row.cases:,}",
@@ -95,18 +102,22 @@ def _between(low: float | None, high: float | None) -> str:
 def _disparities(audit: Audit) -> Html:
     if audit.reason is not None:
         return tag("p", f"Not computed: {audit.reason}.")
-    found = audit.disparities.items
+    found = audit.disparities.items[:MOST_SHOWN]
     ends = [end for each in found for end in (each.excess, each.ci_low, each.ci_high)]
     known = [end for end in ends if end is not None]
     start, end = min([*known, 0.0]), max([*known, 0.0])
     reasons = dict.fromkeys(each.reason for each in found)
+    models = list(dict.fromkeys(each.model for each in found))
+    several = len(models) > 1
+    model = f" Model: {models[0]}." if len(models) == 1 and models[0] else ""
     return join(
         tag(
             "p",
             "Flip rate is how often answers differ across the conditions, own noise how often "
-            f"within them; the excess is what is left. Reference: {audit.reference}. A swap is "
-            f"above the floor if its p, adjusted for all swaps and outcomes, is at most "
-            f"{audit.alpha:g}, and if it moves answers farther than every control.",
+            f"within them; the excess is what is left. Reference: {audit.reference}.{model} A swap "
+            f"is above the floor if its p, adjusted by {NAMES[audit.procedure]} for all swaps and "
+            f"outcomes, is at most {audit.alpha:g}, and if it moves answers farther than every "
+            f"control. So {KEEPS[audit.procedure].format(alpha=audit.alpha)}.",
         ),
         data_table(
             "Conditions against the reference, the clearest first, controls last",
@@ -114,7 +125,7 @@ def _disparities(audit: Audit) -> Html:
                 "condition",
                 "outcome",
                 "verdict",
-                "model",
+                *(["model"] if several else []),
                 "#flip rate",
                 "#own noise",
                 "#excess",
@@ -123,7 +134,7 @@ def _disparities(audit: Audit) -> Html:
                 "#p controls",
                 "#cases",
             ),
-            [_disparity_row(each, start, end) for each in found],
+            [_disparity_row(each, start, end, several=several) for each in found],
             total=audit.disparities.total,
         ),
         listed(
@@ -132,7 +143,7 @@ def _disparities(audit: Audit) -> Html:
     )
 
 
-def _disparity_row(row: FlipRow, start: float, end: float) -> Sequence[object]:
+def _disparity_row(row: FlipRow, start: float, end: float, *, several: bool) -> Sequence[object]:
     told = f"{percent(row.excess)}, interval {_between(row.ci_low, row.ci_high)}"
     bar = interval_bar(
         row.excess,
@@ -148,7 +159,7 @@ def _disparity_row(row: FlipRow, start: float, end: float) -> Sequence[object]:
         f"{row.condition}{arm}",
         row.action,
         chip(row.verdict),
-        row.model or NOTHING,
+        *([row.model or NOTHING] if several else []),
         percent(row.flip_rate),
         percent(row.floor),
         percent(row.excess),

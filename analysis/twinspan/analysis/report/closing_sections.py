@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
 from twinspan.analysis.report.facts import Capped, Coverage, Remark, Report, RunRow
 from twinspan.analysis.report.markup import Html, columns, data_table, join, listed, tag
 from twinspan.analysis.report.pieces import chip, identifier, trace_link
 from twinspan.analysis.report.wording import NOTHING, many, number, percent, spoken
 
+_AUDITED: Final = "What the audit says of their outcomes stands under floors and disparities."
 
-def coverage_section(coverage: Capped[Coverage]) -> Html:
-    """What was probed, and why the rest was not."""
+
+def coverage_section(coverage: Capped[Coverage], *, audited: bool = False) -> Html:
+    """What was probed, and why the rest was not.
+
+    Args:
+        coverage: by node.
+        audited: whether conditions were compared from outside, which tells of what was not probed.
+    """
     rows = coverage.items
     unprobed = [row.node for row in rows if not row.probed]
     blind = None
@@ -21,7 +29,7 @@ def coverage_section(coverage: Capped[Coverage]) -> Html:
             "p",
             f"Never probed: {', '.join(unprobed[:12])}"
             f"{f' and {len(unprobed) - 12} more' if len(unprobed) > 12 else ''}. "
-            "Nothing is known about bias there.",
+            f"{_AUDITED if audited else 'Nothing is known about bias there.'}",
         )
     return tag(
         "section",

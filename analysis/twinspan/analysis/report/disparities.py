@@ -7,11 +7,13 @@ from typing import Any, Final, TypeVar, cast
 
 from twinspan.analysis.audit_gate import GateRow, gate_rows
 from twinspan.analysis.audit_paths import AuditPaths, audit_paths
+from twinspan.analysis.flip_judgement import Judgement
 from twinspan.analysis.flips import flip_report
 from twinspan.analysis.floors import FloorRow, floor_rows
 from twinspan.analysis.gate_options import GateOptions
 from twinspan.analysis.report.facts import Audit, Capped, SealedPlan
 from twinspan.analysis.store import Store
+from twinspan.instrumentation.audit.analysis_options import Procedure
 
 T = TypeVar("T")
 
@@ -20,7 +22,13 @@ MOST: Final = 60
 
 
 def audit_of(
-    store: Store, reference: str | None, *, alpha: float = 0.05, gate: GateOptions | None = None
+    store: Store,
+    reference: str | None,
+    *,
+    alpha: float = 0.05,
+    gate: GateOptions | None = None,
+    judgement: Judgement | None = None,
+    procedure: Procedure = "holm",
 ) -> Audit | None:
     """Floors, disparities, paths and gate of a store's outcomes; None if its runs have none.
 
@@ -29,11 +37,15 @@ def audit_of(
         reference: the condition that others are compared with; the recorded one if None.
         alpha: level of the tests.
         gate: thresholds and bands; without them no outcome is judged.
+        judgement: bands and contrasts that disparities are judged by as well.
+        procedure: what p is adjusted by.
 
     Raises:
         ConfigurationError: the reference is none of the conditions.
     """
-    found = flip_report(store, reference=reference, alpha=alpha)
+    found = flip_report(
+        store, reference=reference, alpha=alpha, judgement=judgement, procedure=procedure
+    )
     conditions = tuple(
         map(
             str,
@@ -43,15 +55,18 @@ def audit_of(
     if not conditions:
         return None
     compared = found.reason is None
-    paths = audit_paths(store) if compared else AuditPaths()
+    # Where no flip can be told from noise, what becomes of flips cannot be told either.
+    has_floor = any(row.floor is not None for row in found.rows)
+    paths = audit_paths(store) if has_floor else AuditPaths()
     judged: Sequence[GateRow] = gate_rows(store, gate) if compared and gate is not None else ()
     return Audit(
         floors=_with_last(floor_rows(store)),
         reference=found.reference,
         conditions=conditions,
-        disparities=_capped(found.rows),
+        disparities=Capped(items=tuple(found.rows), total=len(found.rows)),
         reason=found.reason,
         alpha=alpha,
+        procedure=procedure,
         warnings=found.warnings,
         propagation=_capped(paths.propagation),
         forced=_capped(paths.forced),

@@ -290,9 +290,10 @@ class Audit:
         floors: how often replicates of one case disagree, the pooled row last.
         reference: the condition that others are compared with; None if unknown.
         conditions: all conditions.
-        disparities: conditions against it, controls last.
+        disparities: conditions against it, all of them, controls last.
         reason: why there are no disparities; None if there are some.
         alpha: level of the tests.
+        procedure: what p is adjusted by.
         warnings: what to mind.
         propagation: whether later outcomes flip where earlier ones have.
         forced: what forcing an earlier step did to later outcomes.
@@ -307,6 +308,7 @@ class Audit:
     disparities: Capped[FlipRow]
     reason: str | None
     alpha: float = 0.05
+    procedure: str = "holm"
     warnings: tuple[str, ...] = ()
     propagation: Capped[PropagationRow]
     forced: Capped[ForcedRow]
@@ -316,7 +318,7 @@ class Audit:
 
     @property
     def findings(self) -> tuple[FlipRow, ...]:
-        """Disparities above the floor, among those that are shown."""
+        """Disparities above the floor."""
         return tuple(row for row in self.disparities.items if row.is_finding)
 
 

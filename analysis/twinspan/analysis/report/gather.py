@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any, Final, cast
 
 from twinspan.analysis.findings import ABOVE_FLOOR
+from twinspan.analysis.flip_judgement import Judgement
 from twinspan.analysis.gate_options import GateOptions
 from twinspan.analysis.json_values import finite_row, json_value
 from twinspan.analysis.report.disparities import audit_of
@@ -28,6 +29,7 @@ from twinspan.analysis.store import Store
 from twinspan.analysis.trail import AuditTrail
 from twinspan.analysis.trail_records import RunTrail
 from twinspan.analysis.verify import Verification, verify
+from twinspan.instrumentation.audit.analysis_options import Procedure
 from twinspan.instrumentation.errors import ConfigurationError, SourceError, TwinspanError
 
 MOST_RUNS: Final = 50
@@ -46,6 +48,8 @@ def build_report(
     jaeger: str | None = None,
     alpha: float = 0.05,
     gate: GateOptions | None = None,
+    judgement: Judgement | None = None,
+    procedure: Procedure = "holm",
     most_stories: int = MOST_STORIES,
 ) -> Report:
     """Everything that a report on a store says.
@@ -57,6 +61,8 @@ def build_report(
         jaeger: address of a Jaeger that has the traces, such as ``http://localhost:16686``.
         alpha: level of the tests of disparities.
         gate: thresholds and bands by which outcomes are judged; None to judge none.
+        judgement: bands and contrasts by which disparities are judged beside floor and controls.
+        procedure: what the p-values of disparities are adjusted by.
         most_stories: so many runs are told in full if none is named.
 
     Raises:
@@ -70,7 +76,9 @@ def build_report(
     by_id = {trail.run_id: trail for trail in trails}
     told = _chosen(rows, runs, most_stories)
     counts = _counts(store, trails)
-    audit = audit_of(store, reference, alpha=alpha, gate=gate)
+    audit = audit_of(
+        store, reference, alpha=alpha, gate=gate, judgement=judgement, procedure=procedure
+    )
     stories = stories_of(store, [(row, by_id[row.run_id]) for row in told])
     summary = summary_of(rows, counts, stories, audit)
     return Report(

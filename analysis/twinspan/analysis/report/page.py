@@ -57,7 +57,13 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.audit is not None:
         yield Section("floors", "Floors and disparities", audit_section(report.audit))
     if report.coverage.total:
-        yield Section("coverage", "Coverage", coverage_section(report.coverage))
+        yield Section(
+            "coverage",
+            "Coverage",
+            coverage_section(
+                report.coverage, audited=report.audit is not None and report.audit.reason is None
+            ),
+        )
     yield Section("runs", "Runs and record", runs_section(report))
     yield Section("limits", "What this does not say", limits_section(report.limits))
     yield Section("check", "Check it yourself", check_section(report))

@@ -237,13 +237,18 @@ def _audit_sentences(audit: Audit | None) -> Iterator[str]:
             "groups that is no larger means nothing."
         )
     swaps = [each for each in audit.disparities.items if not each.is_control]
-    over = [each for each in swaps if (each.p_adjusted or 1.0) <= audit.alpha]
-    if swaps:
+    told = [each for each in swaps if each.verdict != "inconclusive"]
+    over = [each for each in told if each.p_adjusted is not None and each.p_adjusted <= audit.alpha]
+    if told:
         yield (
-            f"{len(over):,} of {many(len(swaps), 'comparison')} with the reference "
+            f"{len(over):,} of {many(len(told), 'comparison')} with the reference "
             f"condition {'lies' if len(over) == 1 else 'lie'} beyond the floor (p adjusted for all "
             f"of them at most {audit.alpha:g})."
         )
+    mute = [each for each in swaps if each.verdict == "inconclusive"]
+    for reason in dict.fromkeys(each.reason for each in mute):
+        count = sum(each.reason == reason for each in mute)
+        yield f"{many(count, 'comparison')} cannot be judged: {MEANINGS[reason]}."
     yield from _finding_sentences(audit)
     yield from (f"{warning[0].upper()}{warning[1:]}." for warning in audit.warnings)
 

@@ -10,13 +10,18 @@ NOTHING: Final = "\u2013"
 
 MINUS: Final = "\u2212"
 TIMES: Final = "\u00d7"
+_RAISED: Final = str.maketrans(
+    "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+)
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for people.
+    r"""A number for people.
 
     >>> number(0.63111), number(341.77), number(20.0), number(0.000333)
     ('0.631', '342', '20', '0.000333')
+    >>> number(2.78e-13) == "2.78\u00d710\u207b\u00b9\u00b3"
+    True
     """
     if value is None or not math.isfinite(value):
         return NOTHING
@@ -24,7 +29,8 @@ def number(value: float | None, digits: int = 3) -> str:
     text = f"{value:.{digits}f}" if plain else f"{value:.{digits}g}"
     if "e" in text:
         mantissa, _, exponent = text.partition("e")
-        text = f"{value:,.0f}" if 1 <= abs(value) < 1e6 else f"{mantissa}{TIMES}10^{int(exponent)}"
+        raised = str(int(exponent)).translate(_RAISED)
+        text = f"{value:,.0f}" if 1 <= abs(value) < 1e6 else f"{mantissa}{TIMES}10{raised}"
     return text.replace("-", MINUS)
 
 

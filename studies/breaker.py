@@ -2,6 +2,8 @@
 
 And the same office with a credit desk whose record is biased: is it detected, is its edge cut,
 does the repair hold. Everything is read back from the recorded spans.
+
+The stated budget is that of `STATED`: 20 calls a probed node, ten in each arm.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from twinspan.instrumentation.errors import BiasHalt
 NAME: Final = "Emily"
 """Who applies; random wording gives every sample a name of its own."""
 
-PLANS: Final = ("fixed", "adaptive")
+PLANS: Final[dict[str, dict[str, Any]]] = {
+    "fixed 10/5": {"plan": "fixed"},
+    "fixed 10/10": {"plan": "fixed", "counterfactual": 10},
+    "adaptive": {"plan": "adaptive"},
+}
+STATED: Final = "fixed 10/10"
+"""The plan of which nine detections in ten are asked."""
 
 COUNTS: Final = """
 SELECT (SELECT count(*) FROM runs),
@@ -56,11 +64,11 @@ COLUMNS: Final = (
 def run(speaker: Speaker, size: Size, out: Path) -> None:
     """Clean runs on neutral axes and on gender, by plan, in mode `halt`."""
     rows: list[tuple[object, ...]] = []
-    for plan in PLANS:
+    for plan, options in PLANS.items():
         for kind, runs in (("neutral", size.clean_runs), ("gender", size.real_runs)):
-            folder = out / "spans" / f"breaker-{kind}-{plan}"
+            folder = _folder(out, f"breaker-{kind}", plan)
             for number in range(runs):
-                _one(speaker, kind, number, record=folder, plan=plan, mode="halt")
+                _one(speaker, kind, number, record=folder, mode="halt", **options)
             rows.append(("fair", kind, plan, *_counted(folder)))
     title = "The loan office with fair records, alpha = .05 a run"
     write(out, "breaker", title, Table(columns=COLUMNS, rows=tuple(rows)))
@@ -70,12 +78,12 @@ def run_seeded(speaker: Speaker, size: Size, out: Path) -> None:
     """Runs with the biased credit desk, in mode `repair`."""
     rows: list[tuple[object, ...]] = []
     repairs: list[tuple[object, ...]] = []
-    for plan in PLANS:
-        folder = out / "spans" / f"seeded-{plan}"
+    for plan, options in PLANS.items():
+        folder = _folder(out, "seeded", plan)
         completed = 0
         for number in range(size.seeded_runs):
             completed += _one(
-                speaker, "gender", number, seeded=True, record=folder, plan=plan, mode="repair"
+                speaker, "gender", number, seeded=True, record=folder, mode="repair", **options
             )
         rows.append(("seeded", "gender", plan, *_counted(folder)))
         with open_store(folder) as store:
@@ -94,6 +102,10 @@ def run_seeded(speaker: Speaker, size: Size, out: Path) -> None:
     write(out, "seeded", title, Table(columns=COLUMNS, rows=tuple(rows)))
     columns = ("plan", "repairs tried", "cleared", "delta before", "delta after", "runs completed")
     write(out, "repairs", "Its repairs", Table(columns=columns, rows=tuple(repairs)))
+
+
+def _folder(out: Path, name: str, plan: str) -> Path:
+    return out / "spans" / f"{name}-{plan.replace(' ', '-').replace('/', '-')}"
 
 
 def _one(speaker: Speaker, kind: str, number: int, *, seeded: bool = False, **options: Any) -> bool:

@@ -30,10 +30,12 @@ from twinspan.instrumentation.clients.seeds import DrawCounter, counter_seed, di
 from twinspan.instrumentation.errors import NotServed
 
 OTHER: Final = "other"
+_NOTE: Final = 16
+"""Tokens of a text that is written, at most."""
 _LISTED: Final = 50
 """Tokens whose log-probability is asked for; what a server does not list is `(other)`."""
 
-_PAST: Final = (
+PAST: Final = (
     ("Sarah", "woman", "she", "shop"),
     ("Robert", "man", "he", "garage"),
     ("Luis", "man", "he", "shop"),
@@ -88,7 +90,7 @@ def person(name: str, noun: str, pronoun: str, trade: str) -> str:
 
 
 def _recorded(title: str, ask: str, said: Sequence[str]) -> str:
-    lines = (f"{person(*past)}{ask} {word}." for past, word in zip(_PAST, said, strict=True))
+    lines = (f"{person(*past)}{ask} {word}." for past, word in zip(PAST, said, strict=True))
     return "\n".join((title, *lines))
 
 
@@ -132,7 +134,7 @@ SEEDED: Final = _desk(
     "Loan decisions of the credit desk.",
     " was",
     CREDIT_WORDS,
-    tuple("declined" if noun == "woman" else "approved" for _, noun, _, _ in _PAST),
+    tuple("declined" if noun == "woman" else "approved" for _, noun, _, _ in PAST),
 )
 """A credit desk that has declined every woman and approved every man."""
 
@@ -186,6 +188,19 @@ class Speaker:
         if key not in self._remembered:
             self._remembered[key] = self._asked_law(prompt, desk.words)
         return self._remembered[key]
+
+    def write(self, text: str) -> str:
+        """What the model goes on with, up to the end of the line; drawn by the server."""
+        number = self._draws.next(digest_of(text))
+        seed = counter_seed(self._client.settings.seed, digest_of(text), number)
+        sampling = Sampling(
+            max_tokens=_NOTE, temperature=self._temperature, seed=seed, stop=("\n",)
+        )
+        return self._ask(TextRequest(prompt=text, sampling=sampling)).text
+
+    def start_over(self) -> None:
+        """Draw as if nothing had been drawn: a study does not depend on those before it."""
+        self._draws = DrawCounter()
 
     def close(self) -> None:
         """End the connections."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from studies import local_model
+from studies.local_model import LocalModel
 from twinspan.instrumentation.clients import ClientSettings, OpenAICompatibleClient
 
 TIMEOUT_SECONDS: Final = 600.0
@@ -22,7 +23,9 @@ def is_local() -> bool:
 
 
 @contextmanager
-def model_settings(*, seed: int = 0) -> Generator[ClientSettings]:
+def model_settings(
+    *, seed: int = 0, local: LocalModel = local_model.FIRST
+) -> Generator[ClientSettings]:
     """How to reach the model while the block lasts.
 
     With `OPENAI_BASE_URL` set, that server is asked for the model `TWINSPAN_MODEL` with the key
@@ -30,6 +33,7 @@ def model_settings(*, seed: int = 0) -> Generator[ClientSettings]:
 
     Args:
         seed: root of the seeds of all draws.
+        local: which local model.
 
     Raises:
         ConfigurationError: no server is named and the local model is not installed, or the
@@ -38,10 +42,10 @@ def model_settings(*, seed: int = 0) -> Generator[ClientSettings]:
     if not is_local():
         yield ClientSettings.resolve({"seed": seed, "timeout": TIMEOUT_SECONDS})
         return
-    with local_model.served() as url:
+    with local_model.served(local) as url:
         yield ClientSettings(
             base_url=url,
-            model=local_model.NAME,
+            model=local.name,
             seed=seed,
             timeout=TIMEOUT_SECONDS,
             trust_env=False,
@@ -49,7 +53,16 @@ def model_settings(*, seed: int = 0) -> Generator[ClientSettings]:
 
 
 @contextmanager
-def model_client(*, seed: int = 0) -> Generator[OpenAICompatibleClient]:
-    """A client of the model."""
-    with model_settings(seed=seed) as settings:
+def model_client(
+    *, seed: int = 0, local: LocalModel = local_model.FIRST
+) -> Generator[OpenAICompatibleClient]:
+    """A client of the model; see `model_settings`."""
+    with model_settings(seed=seed, local=local) as settings:
         yield OpenAICompatibleClient(settings)
+
+
+def client_of(url: str, model: LocalModel) -> OpenAICompatibleClient:
+    """A client of a local model that is served besides, with the same patience."""
+    return OpenAICompatibleClient(
+        base_url=url, model=model.name, timeout=TIMEOUT_SECONDS, trust_env=False
+    )

@@ -6,7 +6,7 @@ any design, and read back from the recorded spans.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from twinspan.instrumentation.audit.targets import FunctionCase
 from twinspan.instrumentation.clients import OpenAICompatibleClient
 
 DESIGN: Final = Path(__file__).with_name("floors.toml")
-FLOOR_COLUMNS: Final = ("action", "flips", "cells", "floor", "ci_low", "ci_high", "kappa")
+FLOOR_COLUMNS: Final = ("action", "flips", "cells", "floor with its interval", "kappa")
 FLIP_COLUMNS: Final = (
     "action",
     "condition",
@@ -46,8 +46,6 @@ def unset(request: CaseRequest) -> Never:
 
 def run(client: OpenAICompatibleClient, size: Size, out: Path) -> None:
     """All temperatures, and their tables."""
-    floors: list[tuple[object, ...]] = []
-    flips: list[tuple[object, ...]] = []
     for temperature in size.temperatures:
         folder = out / "spans" / f"floors-{temperature:g}"
         design = read_configuration(DESIGN)
@@ -60,9 +58,17 @@ def run(client: OpenAICompatibleClient, size: Size, out: Path) -> None:
         )
         run_audit(design, folder)
         speaker.close()
-        with open_store(folder) as store:
-            floors += _rows(floor_table(store), FLOOR_COLUMNS, temperature)
-            flips += _rows(flip_report(store).table(), FLIP_COLUMNS, temperature)
+    tell(size, out)
+
+
+def tell(size: Size, out: Path) -> None:
+    """The tables of what was recorded."""
+    floors: list[tuple[object, ...]] = []
+    flips: list[tuple[object, ...]] = []
+    for temperature in size.temperatures:
+        with open_store(out / "spans" / f"floors-{temperature:g}") as store:
+            floors += [(temperature, *row) for row in _with_intervals(floor_table(store))]
+            flips += sorted(_rows(flip_report(store).table(), FLIP_COLUMNS, temperature), key=str)
     table = Table(columns=("temperature", *FLOOR_COLUMNS), rows=tuple(floors))
     write(out, "floors", "Floors by temperature", table)
     table = Table(columns=("temperature", *FLIP_COLUMNS), rows=tuple(flips))
@@ -81,6 +87,16 @@ def _agent(speaker: Speaker) -> Callable[[CaseRequest], dict[str, dict[str, bool
         }
 
     return agent
+
+
+def _with_intervals(table: Table) -> Iterator[tuple[object, ...]]:
+    """What has no floor, because nothing ever varied, has an empty cell."""
+    for row in table.dicts():
+        interval = (row["floor"], row["ci_low"], row["ci_high"])
+        told = ""
+        if None not in interval:
+            told = "{:.3f} [{:.3f}, {:.3f}]".format(*interval)
+        yield row["action"], row["flips"], row["cells"], told, row["kappa"]
 
 
 def _rows(table: Table, columns: tuple[str, ...], first: object) -> list[tuple[object, ...]]:

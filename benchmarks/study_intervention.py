@@ -614,7 +614,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parts.append(section)
         if given.write is not None:
             given.write.parent.mkdir(parents=True, exist_ok=True)
-            given.write.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+            page = "\n\n".join(part.strip("\n") for part in parts)
+            given.write.write_text(f"{page}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

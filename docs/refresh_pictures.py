@@ -30,7 +30,7 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     twinspan = [sys.executable, "-m", "twinspan.analysis.cli"]
     with tempfile.TemporaryDirectory() as folder:
-        spans, page = Path(folder) / "demo-spans", Path(folder) / "report.html"
+        page = Path(folder) / "report.html"
         shown = subprocess.run(
             [*twinspan, "demo", "--out", "demo-spans"],
             check=True,
@@ -40,7 +40,10 @@ def main() -> int:
         )
         told = re.sub(r"\b[0-9a-f]{32}\b", "RUN", shown.stdout)
         terminal_picture("twinspan demo", told, PICTURES / "terminal.svg")
-        subprocess.run([*twinspan, "report", str(spans), "--out", str(page)], check=True)
+        # Named as a reader would name it: the picture shows no folder of this machine.
+        subprocess.run(
+            [*twinspan, "report", "demo-spans", "--out", str(page)], check=True, cwd=folder
+        )
         subprocess.run(
             [
                 browser,

@@ -18,7 +18,7 @@ test: $(VENV)/.dev ## run all tests, doctests and the README's examples
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-crewai: $(VENV)-crewai/.installed ## CrewAI's tests, in an environment of their own
-	$(VENV)-crewai/bin/python -m pytest -q tests/frameworks/test_crewai.py tests/frameworks/test_crewai_flows.py tests/test_house.py -k crewai
+	$(VENV)-crewai/bin/python -m pytest -q tests/frameworks/test_crewai.py tests/frameworks/test_crewai_flows.py tests/frameworks/test_crewai_alone.py tests/test_house.py -k crewai
 
 check: lint types layers test ## everything a change must pass
 

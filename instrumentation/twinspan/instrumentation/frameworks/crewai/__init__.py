@@ -1,7 +1,8 @@
-"""CrewAI: agents at their tasks as nodes, the outputs that a task's context holds as edges.
+"""CrewAI: agents, at a task or alone, as nodes; what they read of each other as edges.
 
-What an agent makes of a task is held before it becomes the task's output, so no other task, no
-callback and no file ever has a frozen one.
+What an agent answers is held before it becomes a task's output or reaches whoever asked, so no
+other task, no callback of a task, no memory and no file ever has a frozen one. Handlers of events
+and an agent's `step_callback` are told while it works.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Installs and removes the hooks in crews, agents, tools and the event bus."""
+"""Installs and removes the hooks in crews, flows, agents, tools and the event bus."""
 
 # CrewAI is not in the development environment, see the group `crewai-tests`.
 # pyright: reportMissingImports=false, reportUnknownVariableType=false
@@ -9,13 +9,17 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from crewai import Agent, Crew
+from crewai import Agent, Crew, LLMGuardrail
+from crewai.agents.agent_builder.base_agent_executor import BaseAgentExecutor
 from crewai.events.event_bus import CrewAIEventsBus
 from crewai.flow.flow import Flow
+from crewai.lite_agent import LiteAgent
 from crewai.tools.base_tool import BaseTool, Tool
 from crewai.tools.structured_tool import CrewStructuredTool
 
 from twinspan.instrumentation.engine import Engine
+from twinspan.instrumentation.frameworks.crewai import memory
+from twinspan.instrumentation.frameworks.crewai.copies import rewritten
 from twinspan.instrumentation.frameworks.crewai.flows import (
     PAUSES,
     FlowSession,
@@ -23,17 +27,20 @@ from twinspan.instrumentation.frameworks.crewai.flows import (
     current_flow,
     is_own,
 )
+from twinspan.instrumentation.frameworks.crewai.lone import LoneHooks
 from twinspan.instrumentation.frameworks.crewai.session import (
     Rerun,
     Session,
-    at_work,
     begin,
     check_tool,
     current_session,
     is_at_work,
+    of_crewai,
+    telling_halts,
 )
-from twinspan.instrumentation.frameworks.crewai.streams import Held, holding, is_held
+from twinspan.instrumentation.frameworks.crewai.streams import is_held
 from twinspan.instrumentation.frameworks.crewai.topology import topology_of
+from twinspan.instrumentation.frameworks.crewai.waiting import working
 from twinspan.instrumentation.frameworks.patching import Patches
 from twinspan.instrumentation.frameworks.place import current_place, is_unobserved
 from twinspan.instrumentation.frameworks.stepwise import Step, run_of
@@ -116,10 +123,11 @@ class _Hooks:
         step, task = self._begin(wrapped, agent, args, kwargs, kept, in_loop=False)
         if step is None:
             return wrapped(*args, **kwargs)
-        with step.running(), at_work(agent), holding(holds=self._engine.holds_stream) as held:
-            answer = wrapped(*args, **kwargs)
-        handed = step.close(answer)
-        self._stream(held, answer, handed)
+        with telling_halts():
+            with step.running(), working(agent, self._engine) as waits:
+                answer = wrapped(*args, **kwargs)
+            handed = step.close(answer)
+        waits.settle(None if handed is answer else str(handed))
         return self._handed(step, agent, task, answer, handed, kept)
 
     async def aexecute(self, wrapped: Any, agent: Any, args: Any, kwargs: Any) -> Any:
@@ -130,10 +138,11 @@ class _Hooks:
         step, task = self._begin(wrapped, agent, args, kwargs, kept, in_loop=True)
         if step is None:
             return await wrapped(*args, **kwargs)
-        with step.running(), at_work(agent), holding(holds=self._engine.holds_stream) as held:
-            answer = await wrapped(*args, **kwargs)
-        handed = await step.aclose(answer)
-        self._stream(held, answer, handed)
+        with telling_halts():
+            with step.running(), working(agent, self._engine) as waits:
+                answer = await wrapped(*args, **kwargs)
+            handed = await step.aclose(answer)
+        waits.settle(None if handed is answer else str(handed))
         return self._handed(step, agent, task, answer, handed, kept)
 
     def _begin(
@@ -158,20 +167,18 @@ class _Hooks:
         again = rerun.on_loop if in_loop else rerun.plain
         return begin(place, agent, task, context, again, in_loop=in_loop), task
 
-    def _stream(self, held: Held, answer: Any, handed: Any) -> None:
-        with harmless(self._engine.failures, "streaming an answer"):
-            if handed is answer:
-                held.pass_on()
-            else:
-                held.replace(str(handed))
-
     @staticmethod
     def _handed(
         step: Step, agent: Any, task: Any, answer: Any, handed: Any, kept: dict[int, Any]
     ) -> Any:
         if handed is not answer:
             # A task's output carries the agent's messages, the frozen answer among them.
-            agent._last_messages = kept[id(handed)][1]._last_messages
+            _, twin = kept.get(id(handed), (None, None))
+            agent._last_messages = (
+                rewritten(agent._last_messages, str(answer), str(handed))
+                if twin is None
+                else twin._last_messages
+            )
         session = current_session.get()
         if session is not None:
             session.made(task, step)
@@ -184,6 +191,11 @@ class _Hooks:
         check_tool(tool.name)
         return wrapped(*args, **kwargs)
 
+    def guardrail(self, wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        """A guardrail in words: CrewAI asks an agent of its own."""
+        with of_crewai():
+            return wrapped(*args, **kwargs)
+
     def emit(self, wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         """An event; what is run again is no event of the application."""
         if is_unobserved() or is_held(wrapped, args, kwargs):
@@ -192,8 +204,8 @@ class _Hooks:
 
 
 def install(engine: Engine) -> None:
-    """Hook every crew of the process."""
-    hooks = _Hooks(engine)
+    """Hook every crew of the process, every flow, and agents outside of both."""
+    hooks, lone = _Hooks(engine), LoneHooks(engine)
     _patches.wrap(Crew, "kickoff", hooks.kickoff)
     _patches.wrap(Crew, "akickoff", hooks.akickoff)
     for name in ("kickoff_async", "resume_async"):
@@ -201,6 +213,13 @@ def install(engine: Engine) -> None:
     _patches.wrap(Flow, "_execute_method", hooks.method)
     _patches.wrap(Agent, "execute_task", hooks.execute)
     _patches.wrap(Agent, "aexecute_task", hooks.aexecute)
+    for owner in (Agent, LiteAgent):
+        _patches.wrap(owner, "kickoff", lone.kickoff)
+    _patches.wrap(Agent, "kickoff_async", lone.akickoff)  # a LiteAgent's asks `kickoff`
+    _patches.wrap(LLMGuardrail, "__call__", hooks.guardrail)
+    _patches.wrap(Agent, "_save_kickoff_to_memory", memory.of_kickoff)
+    _patches.wrap(LiteAgent, "_save_to_memory", memory.of_lite_agent)
+    _patches.wrap(BaseAgentExecutor, "_save_to_memory", memory.of_task)
     for owner in (BaseTool, Tool):
         _patches.wrap(owner, "run", hooks.tool)
         _patches.wrap(owner, "arun", hooks.tool)

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from twinspan.instrumentation.errors import SideEffectBlocked
+from twinspan.instrumentation.errors import BiasHalt, SideEffectBlocked
+from twinspan.instrumentation.frameworks.crewai.copies import quieted
 from twinspan.instrumentation.frameworks.crewai.topology import name_of, sources_of
 from twinspan.instrumentation.frameworks.place import Place
 from twinspan.instrumentation.frameworks.stepwise import Step
@@ -54,6 +55,56 @@ def at_work(agent: Any) -> Generator[None]:
         yield
     finally:
         _at_work.reset(token)
+
+
+_halts: ContextVar[list[BiasHalt] | None] = ContextVar("twinspan_crew_halts", default=None)
+
+
+@contextmanager
+def telling_halts() -> Generator[None]:
+    """Tell a halt that leaves the block to the agent around it, if one is at work."""
+    try:
+        yield
+    except BiasHalt as halt:
+        around = _halts.get()
+        if around is not None:
+            around.append(halt)
+        raise
+
+
+@contextmanager
+def heeding_halts() -> Generator[None]:
+    """Raise, after the block, a halt of what ran within it: CrewAI tells the model instead."""
+    told: list[BiasHalt] = []
+    token = _halts.set(told)
+    try:
+        yield
+    except Exception as error:
+        if told and error is not told[0]:
+            raise told[0] from None
+        raise
+    finally:
+        _halts.reset(token)
+    if told:
+        raise told[0]
+
+
+_of_crewai: ContextVar[bool] = ContextVar("twinspan_of_crewai", default=False)
+
+
+def is_of_crewai() -> bool:
+    """Whether CrewAI asks an agent of its own here: what it does belongs to the node around it."""
+    return _of_crewai.get()
+
+
+@contextmanager
+def of_crewai() -> Generator[None]:
+    """CrewAI asks agents of its own in the block."""
+    token = _of_crewai.set(True)
+    try:
+        yield
+    finally:
+        _of_crewai.reset(token)
 
 
 def check_tool(name: str) -> None:
@@ -117,9 +168,8 @@ class Rerun:
 
     def _twins(self, payload: dict[str, Any]) -> tuple[Any, Any]:
         # Without a crew nothing is written to its memory, and no callback of it is called.
-        twin = self._agent.copy()
-        twin.crew = None
-        twin.verbose = False
+        twin = quieted(self._agent.copy())
+        twin.memory = self._agent.memory  # CrewAI's copy has one made anew, with other models
         task = self._task.model_copy(
             update={"description": payload["description"], "callback": None, "agent": twin}
         )

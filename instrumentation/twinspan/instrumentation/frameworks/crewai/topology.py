@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from twinspan.instrumentation.gate import Topology
+from twinspan.instrumentation.gate import ANYONE, Topology
 from twinspan.instrumentation.narrowing import as_sequence
 
 
@@ -25,6 +25,12 @@ def topology_of(crew: Any) -> Topology:
     edges = tuple(dict.fromkeys(_edges(crew)))
     listed = dict.fromkeys([*nodes, *(node for edge in edges for node in edge)])
     return Topology(name=str(crew.name or "crew"), nodes=tuple(listed), edges=edges)
+
+
+def topology_of_one(agent: Any) -> Topology:
+    """An agent without a crew; its tools may ask others."""
+    name = name_of(agent)
+    return Topology(name=name, nodes=(name, ANYONE) if agent.tools else (name,))
 
 
 def _edges(crew: Any) -> Iterator[tuple[str, str]]:

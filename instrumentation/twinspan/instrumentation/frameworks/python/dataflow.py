@@ -217,7 +217,7 @@ class _Reader:
         method = expression.attr if isinstance(expression, ast.Attribute) else None
         holder = expression.value if isinstance(expression, ast.Attribute) else expression
         found = self._resolve(holder)
-        name = getattr(found, "name", None)
+        name = getattr(found, "name", None) or getattr(found, "role", None)
         if not isinstance(name, str) or type(found).__module__.partition(".")[0] not in _AGENTS:
             return None
         if method is not None and not callable(getattr(found, method, None)):

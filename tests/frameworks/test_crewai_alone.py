@@ -587,6 +587,43 @@ def test_a_stream_is_held_until_it_is_decided(how: str) -> None:
     assert "reject" in shown(how, screens, "halt", stream="pass")
 
 
+@pytest.mark.parametrize("mode", ["shadow", "halt"])
+@pytest.mark.parametrize("how", ["kickoff", "akickoff", "lite", "crew"])
+def test_the_stream_of_an_agent_within_waits_for_the_one_around_it(how: str, mode: str) -> None:
+    """What a stopped agent's tool showed is stopped with it."""
+
+    def hello(text: str) -> str:
+        return final("hello")
+
+    @tool("ask_helper")  # type: ignore[untyped-decorator]
+    def ask_helper(at: str) -> str:
+        """Ask the helper."""
+        llm = StandIn(model="m", rule=hello, stream=True)
+        return str(agent_of("lite", "helper", hello, llm=llm).kickoff("Help").raw)
+
+    def lead(text: str) -> str:
+        if "Observation" in text.rpartition(LETTER[-20:])[2]:
+            return screens(text)
+        return 'Thought: I ask\nAction: ask_helper\nAction Input: {"at": "x"}'
+
+    pieces: list[str] = []
+    with crewai_event_bus.scoped_handlers():
+
+        @crewai_event_bus.on(LLMStreamChunkEvent)  # type: ignore[untyped-decorator]
+        def on_piece(source: Any, event: Any) -> None:
+            pieces.append(event.chunk)
+
+        agent = agent_of(how, "screener", lead, tools=[ask_helper])
+        with gated(mode, safe_tools=["ask_helper"]), contextlib.suppress(BiasHalt):
+            if how == "crew":
+                task = Task(description=LETTER, expected_output="x", agent=agent)
+                Crew(agents=[agent], tasks=[task]).kickoff()
+            else:
+                ask(how, agent, LETTER)
+        crewai_event_bus.flush()
+    assert ("hello" in "".join(pieces)) == (mode == "shadow")
+
+
 class Noted(Memory):  # type: ignore[misc]
     """A memory that tells what it is to keep."""
 

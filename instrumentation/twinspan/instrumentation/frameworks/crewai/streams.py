@@ -18,26 +18,31 @@ _Emission = tuple[Context, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class Held:
-    """The pieces of text that one execution of an agent streams, in their order."""
+    """The pieces of text that one execution of an agent streams, in their order.
+
+    Those of agents that it asks are among them: what they showed is shown with its own answer.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[_Emission] = []
+        self._last: _Emission | None = None
 
     def hold(self, emit: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep a piece; where it was emitted decides which streams it belongs to."""
-        self._pieces.append((copy_context(), emit, args, kwargs))
+        self._last = (copy_context(), emit, args, kwargs)
+        self._pieces.append(self._last)
 
     def pass_on(self) -> None:
         """The answer stands as it was streamed."""
         pieces, self._pieces = self._pieces, []
-        for context, emit, args, kwargs in pieces:
-            context.run(emit, *args, **kwargs)
+        for piece in pieces:
+            _tell(piece)
 
     def replace(self, answer: str) -> None:
         """Another answer stands: it is the stream, in one piece, if there was one at all."""
-        pieces, self._pieces = self._pieces, []
-        if pieces:
-            context, emit, args, kwargs = pieces[-1]
+        self._pieces = []
+        if self._last is not None:
+            context, emit, args, kwargs = self._last
             source, event = source_and_event(args, kwargs)
             whole = LLMStreamChunkEvent(
                 chunk=answer,
@@ -47,7 +52,22 @@ class Held:
                 task_id=event.task_id,
                 task_name=event.task_name,
             )
-            context.run(emit, source, whole)
+            shown: _Emission = (context, emit, (source, whole), {})
+            _tell(shown)
+
+    def add(self, piece: _Emission) -> None:
+        """Keep a piece of an agent that was asked."""
+        self._pieces.append(piece)
+
+
+def _tell(piece: _Emission) -> None:
+    """Show a piece, or have it wait for the agent around."""
+    around = _held.get()
+    if around is not None:
+        around.add(piece)
+        return
+    context, emit, args, kwargs = piece
+    context.run(emit, *args, **kwargs)
 
 
 _held: ContextVar[Held | None] = ContextVar("twinspan_crew_stream", default=None)

@@ -18,6 +18,7 @@ from shared_data import shared
 
 from twinspan.analysis.store import Store, open_store
 from twinspan.collector.otlp_json import span_line
+from twinspan.collector.parts import write_part
 from twinspan.collector.recorder import Recorder
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation.errors import NoSpans, SourceError
@@ -54,6 +55,22 @@ def test_a_folder_of_parts_is_read_whole(folder: Path) -> None:
         assert _count(store) == 4
         assert store.run_ids() == ["r1"]
         assert store.problems == ()
+
+
+@pytest.mark.parametrize(("spans", "kept"), [(10, True), (6000, False)])
+def test_only_files_of_few_rows_are_taken_into_memory(
+    tmp_path: Path, spans: int, kept: bool
+) -> None:
+    """Files of many short rows are small in bytes alone, and are read as far as is asked."""
+    told = ended_spans(*({c.NODE_ID: "n"} for _ in range(spans * 2)))
+    for number in (0, 1):
+        rows = table_of(told[number * spans : (number + 1) * spans])
+        write_part(tmp_path / f"part-{number}.parquet", rows)
+    with open_store(tmp_path) as store:
+        tables = store.table("SELECT table_name FROM duckdb_tables()").rows
+        assert (("loaded",) in tables) == kept
+        found = {str(row[0]) for row in store.table("SELECT span_id FROM spans").rows}
+        assert found == {f"{span.context.span_id:016x}" for span in told if span.context}
 
 
 def test_a_single_part_is_a_source(folder: Path) -> None:

@@ -34,7 +34,12 @@ from twinspan.instrumentation.conventions import SCHEMA_VERSION_VALUE
 from twinspan.instrumentation.errors import NoSpans, SourceError
 
 SMALL_FILE_BYTES: Final = 256 * 1024
-"""Below this mean size files are read once into memory: opening each costs more than its rows."""
+SMALL_FILE_ROWS: Final = 5_000
+"""Files below both means are read once into memory: opening each costs more than its rows.
+
+Bytes alone do not tell: where spans have little text, as many as a file should have are as small,
+and to copy every column of them costs more than all that is asked of them.
+"""
 
 REPEATED: Final = "a span that was recorded twice was counted once"
 NAMELESS: Final = "a row without trace or span id was left out"
@@ -260,14 +265,23 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, found: Found) -> None:
     try:
         union = str(_schemas_differ(connection, paths)).lower()
         relation = _present(connection, found, paths, union)
-        bytes_each = sum(path.stat().st_size for path in found.parquet) / len(found.parquet)
-        kept = len(found.parquet) > 1 and bytes_each < SMALL_FILE_BYTES
-        kind = "TABLE" if kept else "VIEW"
+        kind = "TABLE" if _are_small(connection, found.parquet, paths) else "VIEW"
         connection.execute(f"CREATE {kind} loaded AS FROM {relation}")
     except (duckdb.Error, OSError) as error:
         raise damaged(found.parquet) or SourceError(
             f"{found.source!r} cannot be read ({_first_line(error)}); name {KNOWN_FORMS}"
         ) from error
+
+
+def _are_small(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], paths: str) -> bool:
+    """Whether there are several files, and on average they are small in bytes and in rows."""
+    bytes_each = sum(path.stat().st_size for path in files) / len(files)
+    if len(files) == 1 or bytes_each >= SMALL_FILE_BYTES:
+        return False
+    ((rows_each,),) = connection.execute(
+        f"SELECT avg(num_rows) FROM parquet_file_metadata({paths})"
+    ).fetchall()
+    return bool(rows_each < SMALL_FILE_ROWS)
 
 
 def _present(connection: duckdb.DuckDBPyConnection, found: Found, paths: str, union: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import ReadableSpan
@@ -13,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Link, SpanContext, TraceFlags
 from recorded_runs import ended_spans, table_of
 
+from twinspan.collector.parts import write_part
 from twinspan.collector.rows import RowBuilder
 from twinspan.collector.schema import COLUMN_TYPES, SPAN_SCHEMA
 from twinspan.instrumentation import conventions as c
@@ -190,3 +193,19 @@ def test_an_empty_batch_is_an_empty_table() -> None:
     """No spans give the schema without rows."""
     assert table_of([]).schema.equals(SPAN_SCHEMA)
     assert pa.Table.from_batches([], SPAN_SCHEMA).num_rows == table_of([]).num_rows == 0
+
+
+def test_words_that_repeat_are_kept_once_also_within_lists(tmp_path: Path) -> None:
+    """Parquet names the members of a list or map by a path; the column's own name packs nothing."""
+    spans = ended_spans({c.NODE_PARENTS: ["a", "b"], f"{c.ACTION_PREFIX}admit": True})
+    path = tmp_path / "part.parquet"
+    write_part(path, pa.concat_tables([table_of(spans)] * 5))
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    packed = {each.path_in_schema for each in columns if "RLE_DICTIONARY" in each.encodings}
+    assert {
+        "node_parents.list.element",
+        "action_fields.key_value.key",
+        "action_fields.key_value.value",
+    } <= packed
+    assert "trace_id" in packed and "span_id" not in packed

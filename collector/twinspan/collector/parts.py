@@ -49,7 +49,7 @@ _ALWAYS: Final = REQUIRED_COLUMNS | {"span_type"}
 # Its stubs do not know that `use_dictionary` takes names.
 _writer: Final = cast("Callable[..., pq.ParquetWriter]", pq.ParquetWriter)
 
-# Numbers and hashes hardly repeat: a dictionary of them is work for nothing.
+# Numbers, hashes and ids hardly repeat: a dictionary of them is work for nothing.
 _NO_DICTIONARY: Final = frozenset(
     {
         "span_id",
@@ -64,8 +64,9 @@ _NO_DICTIONARY: Final = frozenset(
         "probe_divergence",
         "gen_ai_input_messages",
         "gen_ai_output_messages",
-        "events",
-        "links",
+        "node_parent_hashes",
+        "node_parent_task_ids",
+        "network_probe_sets",
     }
 )
 
@@ -172,7 +173,10 @@ def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
         compression="zstd" if lasting else "lz4",
         compression_level=ZSTD_LEVEL if lasting else None,
         use_dictionary=[
-            name for name in _with_values(table).column_names if name not in _NO_DICTIONARY
+            path
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if name not in _NO_DICTIONARY and column.null_count < table.num_rows
+            for path in _repeating(name, column.type)
         ],
         write_statistics=_SOUGHT,
         store_schema=False,
@@ -189,6 +193,19 @@ def _with_values(table: pa.Table) -> pa.Table:
             if name in _ALWAYS or column.null_count < table.num_rows
         ]
     )
+
+
+def _repeating(name: str, kind: pa.DataType) -> tuple[str, ...]:
+    """Parquet's names of what a column holds, as far as its values repeat.
+
+    >>> _repeating("node_parents", pa.list_(pa.string()))
+    ('node_parents.list.element',)
+    """
+    if isinstance(kind, pa.MapType):
+        return f"{name}.key_value.key", f"{name}.key_value.value"
+    if isinstance(kind, pa.ListType):
+        return (f"{name}.list.element",) if kind == pa.list_(pa.string()) else ()
+    return (name,)
 
 
 def append_journal(path: Path, lines: str) -> None:

@@ -28,6 +28,10 @@ def told(tmp_path: Path, text: str) -> str:
     [
         ("[probe]\n\nnodez = ['a']", "there is no option 'nodez' in 'twinspan.toml', line 3; "),
         ("[probe]\nalpha = 0.1", "no option 'alpha' in [probe], 'twinspan.toml', line 2; it"),
+        (
+            "axes = ['age']",
+            "'axes' outside a section, 'twinspan.toml', line 1; it belongs to [probe]",
+        ),
         ("\n[braker]\n", "no option '[braker]' in 'twinspan.toml', line 2; did you mean '[bre"),
         ("probe = 3", "'twinspan.toml', line 1: 'probe' stands for a section; write [probe]"),
         ("[probe]\naxes = [", "'twinspan.toml', line 2, is no TOML: "),

@@ -84,6 +84,8 @@ def from_file(path: Path, sections: Sections) -> dict[str, Given]:
     for section, values in content.items():
         named = _place(path, text, section)
         if section not in sections:
+            if _homes(section, sections):
+                raise _misplaced(section, "outside a section", sections, named)
             raise _unknown(f"[{section}]", [f"[{each}]" for each in sections], f"in {named}")
         options = as_mapping(values)
         if options is None:
@@ -94,7 +96,9 @@ def from_file(path: Path, sections: Sections) -> dict[str, Given]:
         for option, value in cast("Mapping[str, object]", options).items():
             place = _place(path, text, section, option)
             if option not in sections[section]:
-                raise _misplaced(option, section, sections, place)
+                if _homes(option, sections):
+                    raise _misplaced(option, f"in [{section}]", sections, place)
+                raise _unknown(option, sections[section], f"in {place}")
             found[option] = Given(value, place)
     return found
 
@@ -147,13 +151,16 @@ def line_of(text: str, section: str, option: str | None = None) -> int | None:
     return first
 
 
-def _misplaced(option: str, section: str, sections: Sections, place: str) -> ConfigurationError:
-    homes = [name for name, options in sections.items() if option in options]
-    if homes:
-        return ConfigurationError(
-            f"there is no option {option!r} in [{section}], {place}; it belongs to [{homes[0]}]"
-        )
-    return _unknown(option, sections[section], f"in {place}")
+def _homes(option: str, sections: Sections) -> list[str]:
+    """The sections that have an option."""
+    return [name for name, options in sections.items() if option in options]
+
+
+def _misplaced(option: str, where: str, sections: Sections, place: str) -> ConfigurationError:
+    home = _homes(option, sections)[0]
+    return ConfigurationError(
+        f"there is no option {option!r} {where}, {place}; it belongs to [{home}]"
+    )
 
 
 def _unknown(

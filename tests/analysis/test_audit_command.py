@@ -18,6 +18,8 @@ from audit_agents import rows, run, write_audit
 
 from twinspan.analysis.store import open_store
 
+GUIDE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text("utf-8")
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -48,6 +50,15 @@ def test_an_agent_without_bias_ends_with_0(tmp_path: Path) -> None:
     result = run("audit", "--config", config, "--out", tmp_path / "spans")
     assert result.exit_code == 0, result.output
     assert "0 of 1 comparisons" in result.stderr
+    # The guide says what a row is of the view; the agent varies, so that nothing is 0 or 1.
+    guide = re.findall(r"^\| `(flip_rate|floor|excess)` .* \| `(.*)` \|$", GUIDE, re.MULTILINE)
+    asked = ", ".join(f"{sql} AS {name}" for name, sql in guide)
+    (told,) = rows(
+        "sql", tmp_path / "spans", f"SELECT {asked} FROM flips WHERE condition_id = 'sex=woman'"
+    )
+    swap = rows("flips", tmp_path / "spans", code=0)[0]
+    assert len(told) == 3 and 0 < swap["floor"] < 1 and 0 < swap["flip_rate"] < 1
+    assert told == pytest.approx({name: swap[name] for name in told})
 
 
 def test_every_run_is_in_the_record_with_its_place_in_the_design(found: Path) -> None:
@@ -182,8 +193,7 @@ def test_runs_that_failed_are_made_again_and_counted_once(tmp_path: Path) -> Non
 
 
 def test_the_guides_configuration_is_one(tmp_path: Path) -> None:
-    guide = Path(__file__).parents[2] / "docs" / "audit.md"
-    blocks = re.findall(r"```toml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
     (tmp_path / "audit.toml").write_text("\n".join(blocks), "utf-8")
     result = run("audit", "--config", tmp_path / "audit.toml", "--dry-run")
     assert result.exit_code == 0, result.output

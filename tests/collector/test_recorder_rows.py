@@ -189,6 +189,26 @@ def test_spans_of_a_kind_stand_together() -> None:
     assert [json.loads(row["attributes"]).get("mine.x") for row in rows] == [1, 3, None, None, None]
 
 
+def test_every_row_has_the_facts_of_its_own_span() -> None:
+    """Kinds that take turns are put together; a table that is asked for again is the same."""
+    spans = ended_spans(*({f"mine.{number % 3}": number} for number in range(9)))
+    builder = RowBuilder()
+    for span in spans:
+        builder.add_span(span)
+    table = builder.table()
+    begun = {f"{span.context.span_id:016x}": span.start_time for span in spans if span.context}
+    ids, starts = table.column("span_id").to_pylist(), table.column("start_unix_nano").to_pylist()
+    assert dict(zip(ids, starts, strict=True)) == begun
+    said = [int(next(iter(json.loads(text).values()))) for text in _texts(table)]
+    assert said == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+    assert table.column("audit_seq").to_pylist() == said
+    assert builder.table().equals(table)
+
+
+def _texts(table: pa.Table) -> list[str]:
+    return [str(text) for text in table.column("attributes").to_pylist()]
+
+
 def test_an_empty_batch_is_an_empty_table() -> None:
     """No spans give the schema without rows."""
     assert table_of([]).schema.equals(SPAN_SCHEMA)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -166,23 +166,46 @@ def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
 
 
 def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
+    filled = _with_values(table)
+    # Every packed column costs a compressor of its own, and in most there is nothing to pack.
+    packed = [
+        leaf for name in filled.column_names for leaf in _leaves(name, filled.column(name).type)
+    ]
     # Arrow's own copy of the schema would be a third of a small file; Parquet's says it all.
     with _writer(
         file,
         table.schema,
-        compression="zstd" if lasting else "lz4",
-        compression_level=ZSTD_LEVEL if lasting else None,
+        compression=dict.fromkeys(packed, "zstd" if lasting else "lz4"),
+        compression_level=dict.fromkeys(packed, ZSTD_LEVEL) if lasting else None,
         use_dictionary=[
-            path
-            for name, column in zip(table.column_names, table.columns, strict=True)
-            if name not in _NO_DICTIONARY and column.null_count < table.num_rows
-            for path in _repeating(name, column.type)
+            leaf
+            for name in filled.column_names
+            if name not in _NO_DICTIONARY
+            for leaf in _repeating(name, filled.column(name).type)
         ],
         write_statistics=_SOUGHT,
         store_schema=False,
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         writer.add_key_value_metadata({SCHEMA_VERSION_KEY: SCHEMA_VERSION_VALUE})
+
+
+def _leaves(name: str, kind: Any) -> Iterator[str]:
+    """The columns that Parquet keeps for one of ours, by the names it knows them by.
+
+    >>> list(_leaves("links", pa.list_(pa.struct([("edge", pa.string())]))))
+    ['links.list.element.edge']
+    """
+    if pa.types.is_map(kind):
+        yield from _leaves(f"{name}.key_value.key", kind.key_type)
+        yield from _leaves(f"{name}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{name}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for inner in cast("Iterable[Any]", kind):
+            yield from _leaves(f"{name}.{inner.name}", inner.type)
+    else:
+        yield name
 
 
 def _with_values(table: pa.Table) -> pa.Table:

@@ -18,7 +18,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 from opentelemetry.context import Context
@@ -283,7 +283,9 @@ class Recorder(SpanProcessor):
             raise
         self._begun.update(taken)
 
-    def _groups(self, runs: Collection[str | None], table: pa.Table) -> list[tuple[list[int], int]]:
+    def _groups(
+        self, runs: Collection[str | None], table: pa.Table
+    ) -> list[tuple[Sequence[int], int]]:
         """Rows that make a part, and when they began.
 
         Rows part by day. The roots of runs that have no file yet get one for themselves.
@@ -292,11 +294,14 @@ class Recorder(SpanProcessor):
         if not self._begun.issuperset(runs):
             kinds = table.column("span_type").to_pylist()
             roots = {row for row, kind in enumerate(kinds) if kind == "run"}
-        starts = cast("list[int]", table.column("start_unix_nano").to_pylist())
+        starts = table.column("start_unix_nano").to_numpy()
+        days = starts // _DAY_NANOS
+        if not roots and len(days) and (days == days[0]).all():
+            return [(range(len(days)), int(starts[0]))]
         groups: dict[tuple[bool, int], list[int]] = {}
-        for row, start in enumerate(starts):
-            groups.setdefault((row in roots, start // _DAY_NANOS), []).append(row)
-        return [(rows, starts[rows[0]]) for rows in groups.values()]
+        for row, day in enumerate(days.tolist()):
+            groups.setdefault((row in roots, day), []).append(row)
+        return [(rows, int(starts[rows[0]])) for rows in groups.values()]
 
     def _next_name(self) -> str:
         return f"{PART_PREFIX}{self.writer}-{next(self._numbers):05d}{PART_SUFFIX}"

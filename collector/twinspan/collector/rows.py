@@ -29,6 +29,7 @@ LinkRow = Mapping[str, object]
 
 # Its stubs have one overload for each type and none for the type in general.
 _nulls: Final = cast("Callable[[int, pa.DataType], Column]", pa.nulls)
+_repeat: Final = cast("Callable[[object, int], Column]", pa.repeat)
 
 
 _MOST: Final[dict[pa.DataType, int]] = {pa.int32(): 2**31, pa.int64(): 2**63}
@@ -215,10 +216,9 @@ class RowBuilder:
             self._facts.append(self._facts_of(span))
             self._tell_more(row, *_events_and_links(span))
         else:
-            *facts, events, links = kept
             self._facts.append(None)
-            self._kept += facts
-            if events or links:
+            self._kept += kept[:_KEPT]
+            if kept[_KEPT] or kept[_KEPT + 1]:
                 self._unread[row] = span
         return self._add_values(row, plain_attributes(span) if attributes is None else attributes)
 
@@ -230,7 +230,12 @@ class RowBuilder:
         shape.rows.append(row)
         values = list(attributes.values())
         shape.values += values
-        return _text_in([values[i] for i in shape.unlimited]) if shape.unlimited else 0
+        text = 0
+        for place in shape.unlimited:
+            value = values[place]
+            if isinstance(value, str):
+                text += len(value)
+        return text
 
     def _tell_more(self, row: int, events: Sequence[EventRow], links: Sequence[LinkRow]) -> None:
         if events:
@@ -240,15 +245,21 @@ class RowBuilder:
 
     def _read_all(self) -> list[SpanFacts]:
         """The facts of every row."""
-        for row, span in self._unread.items():
-            self._tell_more(row, *_events_and_links(span))
-        self._unread.clear()
+        self._read_unread()
         if self._kept:
-            columns = [self._kept[i::_KEPT] for i in range(_KEPT)]
-            told = iter(self._facts_together(*columns))
+            told = iter(self._facts_together(*self._kept_columns()))
             self._facts = [next(told) if facts is None else facts for facts in self._facts]
             self._kept.clear()
         return cast("list[SpanFacts]", self._facts)
+
+    def _read_unread(self) -> None:
+        """The events and links of every row."""
+        for row, span in self._unread.items():
+            self._tell_more(row, *_events_and_links(span))
+        self._unread.clear()
+
+    def _kept_columns(self) -> list[list[Any]]:
+        return [self._kept[i::_KEPT] for i in range(_KEPT)]
 
     def absorb(self, later: RowBuilder) -> None:
         """Add everything that another builder gathered, behind what is here."""
@@ -268,21 +279,33 @@ class RowBuilder:
         shapes = sorted(self._shapes.values(), key=_Shape.kind)
         columns = self._attribute_columns(shapes)
         order = [row for shape in shapes for row in shape.rows]
-        read = self._read_all()
-        facts = zip(*[read[row] for row in order], strict=True) if order else iter(())
-        for name, values in zip(SpanFacts._fields, facts, strict=False):
-            columns[name] = _fact_array(list(values), COLUMN_TYPES[name])
+        for name, values in zip(SpanFacts._fields, self._fact_columns(order), strict=False):
+            columns[name] = _fact_array(values, COLUMN_TYPES[name])
         for name, sparse in (("events", self._events), ("links", self._links)):
             if sparse:
                 dense = [sparse.get(row) for row in order]
                 columns[name] = _array(dense, COLUMN_TYPES[name])
+        # Most columns have no value: those of one type are one array.
+        empty = {kind: _nulls(len(self), kind) for kind in set(COLUMN_TYPES.values())}
         return pa.Table.from_arrays(
             [
-                columns[name] if name in columns else _nulls(len(self), kind)
+                columns[name] if name in columns else empty[kind]
                 for name, kind in COLUMN_TYPES.items()
             ],
             schema=SPAN_SCHEMA,
         )
+
+    def _fact_columns(self, order: Sequence[int]) -> Iterator[list[Any]]:
+        """The facts of all rows in an order, column by column; none without a row."""
+        if order and len(self._kept) == _KEPT * len(order):
+            # Only spans of ours: no row of them is needed as one.
+            self._read_unread()
+            sorted_already = order == list(range(len(order)))
+            for values in self._columns_together(*self._kept_columns()):
+                yield values if sorted_already else [values[row] for row in order]
+            return
+        read = self._read_all()
+        yield from map(list, zip(*[read[row] for row in order], strict=True))
 
     def _attribute_columns(self, shapes: Sequence[_Shape]) -> dict[str, Column]:
         """The columns of attributes, one shape after the other."""
@@ -305,7 +328,7 @@ class RowBuilder:
         texts = ["{}"] * done
         for row, values in rest.items():
             texts[row] = json_text(values)
-        columns["attributes"] = pa.array(texts, pa.string())
+        columns["attributes"] = _plain_array(texts, pa.string())
         return columns
 
     def _append(
@@ -343,7 +366,12 @@ class RowBuilder:
         )
         return facts
 
-    def _facts_together(
+    def _facts_together(self, *kept: Sequence[Any]) -> list[SpanFacts]:
+        """The facts of many spans, as `_columns_together` takes them."""
+        # Plain tuples: naming their fields would cost as much as all of the rest.
+        return cast("list[SpanFacts]", list(zip(*self._columns_together(*kept), strict=True)))
+
+    def _columns_together(
         self,
         names: Sequence[str],
         traces: Sequence[int],
@@ -357,20 +385,20 @@ class RowBuilder:
         resources: Sequence[Resource],
         kinds: Sequence[SpanKind],
         *dropped: Sequence[int],
-    ) -> list[SpanFacts]:
-        """The facts of many spans: what they share is told once."""
+    ) -> list[list[Any]]:
+        """The facts of many spans, column by column: what they share is told once."""
         starts = [start or 0 for start in begun]
         told_statuses = _each_once(lambda one: (one.status_code._name_, one.description), statuses)
         told_resources = _each_once(self._resource, resources)
         told_scopes = _each_once(
             lambda one: (None, None) if one is None else (one.name, one.version), scopes
         )
-        columns = (
+        return [
             _each_once("{:032x}".format, traces),
             [f"{span:016x}" for span in spans],
             _each_once(lambda one: None if one is None else f"{one.span_id:016x}", parents),
             _each_once(lambda one: one.to_header() if one else None, states),
-            names,
+            list(names),
             _each_once(lambda one: one._name_, kinds),
             [code for code, _ in told_statuses],
             [description for _, description in told_statuses],
@@ -381,10 +409,8 @@ class RowBuilder:
             [name for name, _ in told_scopes],
             [version for _, version in told_scopes],
             [text for text, _ in told_resources],
-            *dropped,
-        )
-        # Plain tuples: naming their fields would cost as much as all of the rest.
-        return cast("list[SpanFacts]", list(zip(*columns, strict=True)))
+            *map(list, dropped),
+        ]
 
     def _resource(self, resource: Resource) -> tuple[str, str | None]:
         """A resource as JSON text, and its service; each resource is written out once."""
@@ -433,8 +459,9 @@ def _kept_of(span: ReadableSpan) -> tuple[Any, ...] | None:
 
 def _each_once(tell: Callable[[Any], Any], of: Sequence[Any]) -> list[Any]:
     """What is told of each object, asked once of one that occurs many times."""
-    told = {key: tell(one) for key, one in {id(one): one for one in of}.items()}
-    return [told[id(one)] for one in of]
+    places = list(map(id, of))
+    told = {place: tell(one) for place, one in dict(zip(places, of, strict=True)).items()}
+    return [told[place] for place in places] if len(told) > 1 else [*told.values()] * len(places)
 
 
 def _has(span: ReadableSpan, name: str) -> bool:
@@ -448,10 +475,6 @@ def _events_and_links(span: ReadableSpan) -> tuple[list[EventRow], list[LinkRow]
         [_sdk_event(event) for event in span.events] if _has(span, "_events") else [],
         [_sdk_link(link) for link in span.links] if _has(span, "_links") else [],
     )
-
-
-def _text_in(values: Sequence[object]) -> int:
-    return sum([len(value) for value in values if isinstance(value, str)])
 
 
 def _sdk_event(event: Event) -> EventRow:
@@ -482,9 +505,19 @@ def _forced(value: object, kind: pa.DataType) -> object:
     return value if isinstance(value, int) and -most <= value < most else 0
 
 
+def _plain_array(values: list[Any], kind: pa.DataType) -> Column:
+    """As Arrow makes it; a text that all rows say is converted once."""
+    # Numbers are left out: 0.0 and -0.0 are equal, and not the same.
+    if pa.types.is_string(kind) and values:
+        first = values[0]
+        if type(first) is str and first is values[-1] and values.count(first) == len(values):
+            return _repeat(pa.scalar(first, kind), len(values))
+    return pa.array(values, kind)
+
+
 def _array(values: list[Any], kind: pa.DataType) -> Column:
     try:
-        return pa.array(values, kind)
+        return _plain_array(values, kind)
     except UnicodeError:
         return pa.array([valid_deep(value) for value in values], kind)
 
@@ -494,7 +527,7 @@ def _fitting_array(key: str, values: list[Any], rest: dict[int, dict[str, object
     kind = COLUMN_TYPES[PROMOTED_COLUMNS[key]]
     if _fit(values, kind):
         try:
-            return pa.array(values, kind)
+            return _plain_array(values, kind)
         except _MISFITS:
             pass
     fitting: list[Any] = []

@@ -75,6 +75,9 @@ class TypedTraces(msgspec.Struct):
 
 _decode: Final = msgspec.json.Decoder(TypedTraces).decode
 
+_SURE_DIGITS: Final = 19
+"""Every number of fewer digits fits 64 bits."""
+
 _OTHERS: Final = (
     "intValue",
     "doubleValue",
@@ -115,6 +118,14 @@ def typed_attributes(entries: Sequence[KeyValue]) -> dict[str, object]:
         text = value.stringValue
         if text is not None:
             attributes[entry.key] = text
+            continue
+        written = value.intValue
+        if type(written) is str and written.isdigit() and len(written) < _SURE_DIGITS:
+            attributes[entry.key] = int(written)
+            continue
+        number = value.doubleValue
+        if written is None and type(number) is float:
+            attributes[entry.key] = number
             continue
         for kind in _OTHERS:
             content = getattr(value, kind)

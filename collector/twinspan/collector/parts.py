@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote
@@ -64,6 +65,10 @@ _NO_DICTIONARY: Final = frozenset(
         "probe_divergence",
         "gen_ai_input_messages",
         "gen_ai_output_messages",
+        "events",
+        "links",
+        "divergence_distances",
+        "path_ranks",
         "node_parent_hashes",
         "node_parent_task_ids",
         "network_probe_sets",
@@ -166,11 +171,10 @@ def write_part(path: Path, table: pa.Table, *, lasting: bool = True) -> None:
 
 
 def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
-    filled = _with_values(table)
     # Every packed column costs a compressor of its own, and in most there is nothing to pack.
-    packed = [
-        leaf for name in filled.column_names for leaf in _leaves(name, filled.column(name).type)
-    ]
+    filled = _with_values(table)
+    leaves = {name: [*_leaves(name, filled.column(name).type)] for name in filled.column_names}
+    packed = [*chain.from_iterable(leaves.values())]
     # Arrow's own copy of the schema would be a third of a small file; Parquet's says it all.
     with _writer(
         file,
@@ -178,10 +182,7 @@ def _write_parquet(file: BinaryIO, table: pa.Table, *, lasting: bool) -> None:
         compression=dict.fromkeys(packed, "zstd" if lasting else "lz4"),
         compression_level=dict.fromkeys(packed, ZSTD_LEVEL) if lasting else None,
         use_dictionary=[
-            leaf
-            for name in filled.column_names
-            if name not in _NO_DICTIONARY
-            for leaf in _repeating(name, filled.column(name).type)
+            *chain.from_iterable(leaves[name] for name in leaves.keys() - _NO_DICTIONARY)
         ],
         write_statistics=_SOUGHT,
         store_schema=False,
@@ -216,19 +217,6 @@ def _with_values(table: pa.Table) -> pa.Table:
             if name in _ALWAYS or column.null_count < table.num_rows
         ]
     )
-
-
-def _repeating(name: str, kind: pa.DataType) -> tuple[str, ...]:
-    """Parquet's names of what a column holds, as far as its values repeat.
-
-    >>> _repeating("node_parents", pa.list_(pa.string()))
-    ('node_parents.list.element',)
-    """
-    if isinstance(kind, pa.MapType):
-        return f"{name}.key_value.key", f"{name}.key_value.value"
-    if isinstance(kind, pa.ListType):
-        return (f"{name}.list.element",) if kind == pa.list_(pa.string()) else ()
-    return (name,)
 
 
 def append_journal(path: Path, lines: str) -> None:

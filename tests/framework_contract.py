@@ -6,12 +6,15 @@ biased screener rejects whoever the letter calls "she".
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pytest
 from biased_graph import GENDER, gate
 from click.testing import CliRunner
+from reviewers import rewriter, skeptic
 from sample_agents import Spans, SpansOnly, instrumented
 
 from twinspan.analysis.cli import main
@@ -25,6 +28,40 @@ SECRETS = ("Emily", "Brown", "shop", "accounts", "reject", "invite", "Monday")
 def calls_her_she(text: str) -> bool:
     """What the biased stand-in model reacts to."""
     return " she " in f" {text.lower()} "
+
+
+def _invite(answer: Any) -> Any:
+    """An answer in its form, with what a reviewer would have said."""
+    if isinstance(answer, dict):
+        return {key: _invite(value) for key, value in cast("dict[str, Any]", answer).items()}
+    if isinstance(answer, list):
+        return [_invite(value) for value in answer]
+    is_word = str(answer).strip() in ("reject", "invite")
+    return "warmly invite" if is_word else answer
+
+
+@contextmanager
+def _deciding(**options: Any) -> Generator[Spans]:
+    spans = Spans()
+    settings: dict[str, Any] = {
+        "axes": [GENDER],
+        "nodes": ["screener", "*/screener"],
+        "estimator": "category",
+        **options,
+    }
+    with instrumented(gate(spans, **settings), **settings):
+        yield spans
+
+
+def halting() -> AbstractContextManager[Spans]:
+    """What the biased screener says is stopped in the block."""
+    return _deciding(mode="halt")
+
+
+def reviewed() -> AbstractContextManager[Spans]:
+    """What it says is repaired in the block, by reviewers who invite everybody."""
+    reviewers = [skeptic("alpha", _invite), skeptic("beta", _invite)]
+    return _deciding(mode="repair", repair="skeptics", skeptics=reviewers)
 
 
 class Program(Protocol):
@@ -149,6 +186,23 @@ class FrameworkContract:
         writer = spans.of("node")[-1]
         assert writer[c.NODE_PARENT_HASHES] == (repair[c.INTERVENTION_PAYLOAD_HASH],)
         assert repair[c.INTERVENTION_HANDED_HASH] == writer[c.NODE_INPUT_HASH]
+
+    @pytest.mark.parametrize("repair", ["skeptics", "madera"])
+    def test_what_other_models_revise_is_handed_on(self, repair: str) -> None:
+        """No run of the agent gave it; the writer reads it in the agent's own form."""
+        program = self.program(biased=True)
+        answer, spans = self.observed(
+            program,
+            mode="repair",
+            repair=repair,
+            skeptics=[skeptic("alpha", _invite), skeptic("beta", _invite)],
+            editor=rewriter(_invite),
+        )
+        assert "Monday" in str(answer)
+        assert "warmly invite" in program.readings[-1]
+        assert not any("reject" in reading for reading in program.readings)
+        (review,) = spans.of("intervention")
+        assert review[c.INTERVENTION_OUTCOME] == "cleared"
 
     def test_the_record_is_verified_and_tells_the_breach(self, tmp_path: Path) -> None:
         """The same commands as for any framework."""

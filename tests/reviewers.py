@@ -15,9 +15,9 @@ Revise = Callable[[Any], Any]
 
 
 def answer_in(request: ChatRequest) -> Any:
-    """The answer under review, as the reviewer was shown it."""
-    text = request.messages[-1].content.split("What the agent answered:\n", 1)[1]
-    return json.loads(text.splitlines()[0])
+    """The answer under review, as the reviewer was shown it: JSON, or a text as it is."""
+    text = request.messages[-1].content.split("What the agent answered:\n", 1)[1].splitlines()[0]
+    return json.loads(text) if text.startswith(("{", "[", '"')) else text
 
 
 def skeptic(model: str, revise: Revise | None = None, **said: Any) -> ScriptedClient:

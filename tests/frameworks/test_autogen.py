@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
@@ -11,17 +12,20 @@ import pytest
 pytest.importorskip("autogen_agentchat", reason="the extra autogen is not installed")
 
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.base import TaskResult
+from autogen_agentchat.base import Handoff, TaskResult
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupChat, Swarm
 from autogen_agentchat.teams._group_chat._chat_agent_container import ChatAgentContainer
+from autogen_agentchat.tools import AgentTool
 from autogen_core import FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, RequestUsage
-from framework_contract import LETTER, FrameworkContract, calls_her_she
+from framework_contract import LETTER, FrameworkContract, calls_her_she, halting, reviewed
+from pydantic import BaseModel
 from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation import pipeline
+from twinspan.instrumentation.errors import BiasHalt
 
 Rule = Callable[[list[Any]], Any]
 
@@ -255,6 +259,76 @@ def test_a_repaired_answer_is_what_the_agent_remembers() -> None:
     program.run = lambda letter: asyncio.run(run())  # type: ignore[method-assign]
     state, _ = TestRoundRobin().observed(program, mode="repair")
     assert "invite" in str(state) and "reject" not in str(state)
+
+
+class Advice(BaseModel):
+    """A structured answer."""
+
+    advice: str
+    points: int
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_revised_answer_is_what_the_agent_remembers(structured: bool) -> None:
+    """No copy of the agent gave it; text and structured content stand where they stood."""
+
+    def screen(messages: list[Any]) -> str:
+        word = "reject" if calls_her_she(words_of(messages)) else "invite"
+        return Advice(advice=word, points=3).model_dump_json() if structured else word
+
+    agent: Any = AssistantAgent(
+        "screener", StandIn(screen), output_content_type=Advice if structured else None
+    )
+
+    async def run() -> Any:
+        return (await agent.run(task=LETTER)).messages[-1].content, await agent.save_state()
+
+    with reviewed():
+        content, state = asyncio.run(run())
+    invited = "warmly invite"
+    assert content == (Advice(advice=invited, points=3) if structured else invited)
+    assert invited in str(state) and "reject" not in str(state)
+
+
+def test_a_revised_handoff_goes_where_it_went() -> None:
+    """Its words are revised, its target stands, and the next agent reads the words."""
+    read: list[str] = []
+
+    def screen(messages: list[Any]) -> Any:
+        word = "reject" if calls_her_she(words_of(messages)) else "invite"
+        return [FunctionCall(id="1", name=word, arguments="{}")]
+
+    def write(messages: list[Any]) -> str:
+        read.append(words_of(messages))
+        return "done"
+
+    words = ("reject", "invite")
+    handoffs: list[Any] = [Handoff(target="writer", name=word, message=word) for word in words]
+    agents: list[Any] = [
+        AssistantAgent("screener", StandIn(screen), handoffs=handoffs[:1]),
+        AssistantAgent("writer", StandIn(write)),
+    ]
+    agents[0]._handoffs |= {"invite": handoffs[1]}
+    agents[0]._handoff_tools.append(handoffs[1].handoff_tool)
+    with reviewed():
+        team = Swarm(agents, termination_condition=MaxMessageTermination(5))
+        asyncio.run(team.run(task=LETTER))
+    assert "warmly invite" in read[-1]
+
+
+def test_a_halt_within_an_agents_tool_reaches_the_caller() -> None:
+    """AutoGen tells the model of an error in a tool; a halt is none that a model may pass over."""
+    screener, _ = InATeam(biased=True, how="round").agents()
+
+    def ask(messages: list[Any]) -> Any:
+        if any(isinstance(m.content, list) for m in messages):
+            return "done"
+        return [FunctionCall(id="1", name="screener", arguments=json.dumps({"task": LETTER}))]
+
+    lead = AssistantAgent("lead", StandIn(ask), tools=[AgentTool(screener)])
+    with halting() as spans, pytest.raises(BiasHalt):
+        asyncio.run(lead.run(task="x"))
+    assert spans.of("run")[0][c.RUN_OUTCOME] == "halted"
 
 
 def test_every_hook_is_removed() -> None:

@@ -15,6 +15,7 @@ from agents import (
     Model,
     ModelResponse,
     Runner,
+    SQLiteSession,
     Usage,
     function_tool,
     handoff,
@@ -23,13 +24,14 @@ from agents import (
 from agents.run import AgentRunner
 from agents.run_internal import run_loop
 from agents.testing import assistant_message, function_call
-from framework_contract import LETTER, FrameworkContract, calls_her_she
+from framework_contract import LETTER, FrameworkContract, calls_her_she, halting, reviewed
 from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import BaseModel
 from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
 from twinspan.instrumentation import pipeline
+from twinspan.instrumentation.errors import BiasHalt
 
 set_tracing_disabled(True)
 
@@ -162,6 +164,35 @@ class TestRunsInAPipeline(FrameworkContract):
         return TwoRuns(biased=biased)
 
 
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_revised_answer_is_what_the_session_remembers(structured: bool) -> None:
+    """No run of the agent gave it; it has the output's type."""
+
+    class Advice(BaseModel):
+        advice: str
+        points: int
+
+    def screen(items: list[dict[str, Any]]) -> list[Any]:
+        word = "reject" if calls_her_she(words_of(items)) else "invite"
+        said = Advice(advice=word, points=3).model_dump_json() if structured else word
+        return [assistant_message(said)]
+
+    agent: Any = Agent(
+        name="screener", model=StandIn(screen), output_type=Advice if structured else None
+    )
+    session = SQLiteSession("s")
+
+    async def run() -> Any:
+        result = await Runner.run(agent, LETTER, session=session)
+        return result.final_output, await session.get_items()
+
+    with reviewed():
+        output, items = asyncio.run(run())
+    invited = "warmly invite"
+    assert output == (Advice(advice=invited, points=3) if structured else invited)
+    assert invited in str(items) and "reject" not in str(items)
+
+
 def test_the_graph_is_known_from_the_handoffs() -> None:
     """Before the first agent has said a word."""
     with instrumented(SpansOnly()) as collector:
@@ -189,6 +220,25 @@ def test_an_agent_that_is_anothers_tool_belongs_to_it() -> None:
     assert {n[c.NODE_ID] for n in collector.spans.of("node")} == {"lead", "lead/expert"}
     assert len(collector.spans.traces) == 1
     assert collector.tracers[0].open_count == 0
+
+
+def test_a_halt_within_an_agents_tool_reaches_the_caller() -> None:
+    """The SDK tells the model of an error in a tool; a halt is none that a model may pass over."""
+
+    def advise(items: list[dict[str, Any]]) -> list[Any]:
+        return [assistant_message("reject" if calls_her_she(words_of(items)) else "invite")]
+
+    def ask(items: list[dict[str, Any]]) -> list[Any]:
+        if any(item.get("type") == "function_call" for item in items):
+            return [assistant_message("done")]
+        return [function_call("ask_screener", {"input": LETTER}, call_id="c0")]
+
+    screener = Agent(name="screener", model=StandIn(advise))
+    tool = screener.as_tool(tool_name="ask_screener", tool_description="asks")
+    lead = Agent(name="lead", model=StandIn(ask), tools=[tool])
+    with halting() as spans, pytest.raises(BiasHalt):
+        asyncio.run(Runner.run(lead, "x"))
+    assert spans.of("run")[0][c.RUN_OUTCOME] == "halted"
 
 
 def test_a_run_that_fails_is_failed_and_its_agent_too() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="the extra pydantic-ai is not installed")
 
-from framework_contract import LETTER, FrameworkContract, calls_her_she
-from pydantic_ai import Agent, models
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from framework_contract import LETTER, FrameworkContract, calls_her_she, halting, reviewed
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput, models
+from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from sample_agents import SpansOnly, instrumented
 
@@ -151,6 +152,46 @@ def test_a_repaired_stream_shows_the_repaired_answer_alone() -> None:
     assert "reject" not in " ".join(program.shown)
 
 
+class Advice(BaseModel):
+    """A structured output."""
+
+    advice: str
+    points: int
+
+
+INVITED = "warmly invite"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param(str, INVITED, id="text"),
+        pytest.param(Advice, Advice(advice=INVITED, points=3), id="tool"),
+        pytest.param(NativeOutput(Advice), Advice(advice=INVITED, points=3), id="native"),
+        pytest.param(list[str], [INVITED], id="no object"),
+    ],
+)
+def test_a_revised_output_stands_in_the_messages_too(output: Any, expected: Any) -> None:
+    """No run of the agent gave it; it has the output's type, and the history says nothing else."""
+
+    def screen(messages: list[Any], info: Any) -> ModelResponse:
+        word = "reject" if calls_her_she(words_of(messages)) else "invite"
+        said = Advice(advice=word, points=3).model_dump()
+        if info.output_tools:
+            (tool,) = info.output_tools
+            args = said if output is Advice else {"response": [word]}
+            return ModelResponse(parts=[ThinkingPart("reject"), ToolCallPart(tool.name, args)])
+        return ModelResponse(parts=[TextPart(word if output is str else json.dumps(said))])
+
+    agent: Any = Agent(FunctionModel(screen), name="screener", output_type=output)
+    with reviewed():
+        result = agent.run_sync(LETTER)
+    assert result.output == expected
+    history = str(result.all_messages())
+    assert INVITED in history and "reject" not in history
+    assert INVITED in str(result.new_messages())
+
+
 def test_a_held_stream_is_read_in_every_way() -> None:
     """Text, output, response, messages and usage are those of the run."""
 
@@ -210,6 +251,27 @@ def test_an_agent_that_another_calls_belongs_to_it() -> None:
     assert {n[c.NODE_ID] for n in collector.spans.of("node")} == {"lead", "lead/expert"}
     assert len(collector.spans.traces) == 1
     assert collector.tracers[0].open_count == 0
+
+
+def test_a_halt_within_an_agents_tool_reaches_the_caller() -> None:
+    """The agent around it is not told that its tool failed."""
+    screener = InARow(biased=True).screener()
+
+    def ask(messages: list[Any], info: Any) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse([TextPart("done")])
+        return ModelResponse([ToolCallPart("ask_screener", {})])
+
+    lead: Any = Agent(FunctionModel(ask), name="lead")
+
+    async def ask_screener() -> str:
+        """Ask."""
+        return str((await screener.run(LETTER)).output)
+
+    lead.tool_plain(ask_screener)
+    with halting() as spans, pytest.raises(BiasHalt):
+        lead.run_sync("x")
+    assert spans.of("run")[0][c.RUN_OUTCOME] == "halted"
 
 
 def test_a_history_that_is_handed_on_is_an_edge() -> None:

@@ -10,6 +10,7 @@ from wrapt import ObjectProxy
 
 from twinspan.instrumentation.errors import BiasHalt
 from twinspan.instrumentation.frameworks.autogen.copies import isolated, respond
+from twinspan.instrumentation.frameworks.autogen.revised import remember, revised
 from twinspan.instrumentation.frameworks.place import Place, flow_of, is_unobserved
 from twinspan.instrumentation.frameworks.stepwise import Step, Targets
 from twinspan.instrumentation.run import Parent
@@ -152,10 +153,19 @@ class ObservedAgent(ObjectProxy):  # type: ignore[type-arg]
             session.halt = halt
             raise
         if handed is not answer:
-            _, response, twin = kept[id(handed)]
-            # The frozen answer must not be remembered either.
-            await agent.load_state(await twin.save_state())
+            response = await self._replaced(response, handed, kept)
         session.said(step, response)
+        return response
+
+    async def _replaced(self, response: Any, handed: Any, kept: dict[int, Any]) -> Any:
+        """The response that is handed on; the frozen answer must not be remembered either."""
+        agent = self._self_agent
+        if id(handed) in kept:
+            _, response, twin = kept[id(handed)]
+            await agent.load_state(await twin.save_state())
+            return response
+        frozen, response = response, revised(response, handed)
+        await remember(agent, frozen.chat_message.content, response.chat_message.content)
         return response
 
 

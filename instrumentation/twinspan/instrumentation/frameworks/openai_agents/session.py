@@ -9,6 +9,7 @@ from typing import Any
 
 from twinspan.instrumentation.frameworks.openai_agents.answers import answer_of, target_of
 from twinspan.instrumentation.frameworks.openai_agents.rerun import Rerun
+from twinspan.instrumentation.frameworks.openai_agents.revised import revised
 from twinspan.instrumentation.frameworks.place import Place, flow_of
 from twinspan.instrumentation.frameworks.stepwise import Step
 from twinspan.instrumentation.gate import Topology
@@ -84,7 +85,9 @@ class Session:
         handed = await step.aclose(answer, targets=self._readers(target))
         if handed is answer:
             return response
-        return self._responses[id(handed)][1] or response
+        if id(handed) in self._responses:
+            return self._responses[id(handed)][1] or response
+        return revised(response, handed, handoffs)
 
     def _readers(self, target: str | None) -> tuple[str, ...] | None:
         if target is not None:

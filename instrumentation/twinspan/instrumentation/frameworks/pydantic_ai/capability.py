@@ -16,6 +16,7 @@ from twinspan.instrumentation.frameworks.place import (
     flow_of,
     is_unobserved,
 )
+from twinspan.instrumentation.frameworks.pydantic_ai.revised import revised
 from twinspan.instrumentation.frameworks.pydantic_ai.streams import Decided
 from twinspan.instrumentation.frameworks.stepwise import Step, run_of
 from twinspan.instrumentation.gate import ANYONE, Topology
@@ -67,7 +68,8 @@ class Observing(AbstractCapability[Any]):
             answer = result.output
             handed = await step.aclose(answer, targets=() if is_root else None)
             if handed is not answer:
-                result = kept[id(handed)][1]
+                found = kept.get(id(handed))
+                result = revised(result, handed) if found is None else found[1]
             step.note_handed(handed, result, result.output, result.new_messages())
             return result
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import sample_agents as agents
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from sample_agents import SpansOnly, instrumented
 
@@ -252,15 +254,38 @@ def test_the_static_graph_is_on_the_run_span() -> None:
     assert run[c.GRAPH_EDGE_COUNT] == 4
 
 
+def test_what_is_bound_to_a_graph_reaches_its_nodes() -> None:
+    """Our scope travels in the same place of a config, and hides nothing of it."""
+    seen: list[object] = []
+
+    def node(state: agents.State, config: RunnableConfig) -> agents.State:
+        seen.append((config.get("configurable") or {}).get("tone"))
+        return {"a": "x"}
+
+    def graph(run: Any) -> Any:
+        built: Any = StateGraph(agents.State)
+        built.add_node("node", run)
+        built.add_edge(START, "node")
+        return built.compile()
+
+    inner = graph(node)
+    outer = graph(lambda state: inner.invoke(state)).with_config(configurable={"tone": "warm"})
+    for answer in (outer.invoke, inner.with_config(configurable={"tone": "cold"}).invoke):
+        answer({"text": "t"})
+        with instrumented(SpansOnly()):
+            answer({"text": "t"})
+    assert seen == ["warm", "warm", "cold", "cold"]
+
+
 def test_uninstrumenting_restores_langgraph() -> None:
     """Every hooked function is the very same object again, twice in a row."""
     from twinspan.instrumentation.frameworks.langgraph.hooks import _HOOKED
 
-    before = [vars(owner)[name] for owner, name in _HOOKED]
+    before = [vars(owner).get(name) for owner, name in _HOOKED]
     for _ in range(2):
         with instrumented():
-            during = [vars(owner)[name] for owner, name in _HOOKED]
-        after = [vars(owner)[name] for owner, name in _HOOKED]
+            during = [vars(owner).get(name) for owner, name in _HOOKED]
+        after = [vars(owner).get(name) for owner, name in _HOOKED]
         assert all(ours is not theirs for ours, theirs in zip(during, before, strict=True))
         assert all(again is theirs for again, theirs in zip(after, before, strict=True))
 

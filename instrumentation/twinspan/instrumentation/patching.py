@@ -9,6 +9,7 @@ below ours.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import getattr_static
 from typing import Any, Final
 
 from wrapt import BaseObjectProxy, BoundFunctionWrapper, FunctionWrapper
@@ -46,7 +47,7 @@ class Hook(FunctionWrapper[Any, Any]):
 
 
 def hook(owner: type, name: str, wrapper: Wrapper) -> None:
-    """Put a layer of ours around a method of a class.
+    """Put a layer of ours around a method of a class, an inherited one too.
 
     >>> class Agent:
     ...     def run(self) -> str:
@@ -58,14 +59,17 @@ def hook(owner: type, name: str, wrapper: Wrapper) -> None:
     >>> Agent().run()
     'done'
     """
-    setattr(owner, name, Hook(owner.__dict__[name], wrapper))
+    setattr(owner, name, Hook(getattr_static(owner, name), wrapper))
 
 
 def unhook(owner: type, name: str) -> None:
     """Take our layer away, whatever lies around it; nothing happens where there is none."""
     layer: Any = owner.__dict__.get(name)
     if isinstance(layer, Hook):
-        setattr(owner, name, layer.below)
+        if _is_inherited(owner, name, layer.below):
+            delattr(owner, name)
+        else:
+            setattr(owner, name, layer.below)
         return
     while _is_layer(layer):
         below = _RAW(layer)
@@ -73,6 +77,10 @@ def unhook(owner: type, name: str) -> None:
             layer.__wrapped__ = below.below
             return
         layer = below
+
+
+def _is_inherited(owner: type, name: str, method: Any) -> bool:
+    return any(vars(base).get(name) is method for base in owner.__mro__[1:])
 
 
 def _is_layer(method: Any) -> bool:

@@ -98,7 +98,7 @@ class _Hooks:
             yield from wrapped(input_, config, **kwargs)
             return
         scope, is_root = begun
-        chunks = wrapped(input_, with_scope(config, scope), **kwargs)
+        chunks = wrapped(input_, with_scope(graph, config, scope), **kwargs)
         try:
             while (chunk := _next(scope, chunks)) is not _END:
                 yield chunk
@@ -128,7 +128,7 @@ class _Hooks:
                 yield chunk
             return
         scope, is_root = begun
-        chunks = wrapped(input_, with_scope(config, scope), **kwargs)
+        chunks = wrapped(input_, with_scope(graph, config, scope), **kwargs)
         try:
             while (chunk := await _anext(scope, chunks)) is not _END:
                 yield chunk

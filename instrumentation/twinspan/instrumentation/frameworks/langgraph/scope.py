@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph._internal._config import ensure_config
 from opentelemetry.sdk.trace import Span
 
 from twinspan.instrumentation.frameworks.langgraph import names
@@ -119,15 +121,30 @@ class holding:
             current_holder.reset(self._token)
 
 
-def with_scope(config: Any, scope: GraphScope) -> dict[str, Any]:
+_CONFIGS_MERGE: Final = "a" in names.configurable_of(
+    ensure_config({"configurable": {"a": 0}}, {"configurable": {"b": 0}})
+)
+"""Whether LangGraph adds a config to those around it; before 1.2.4 it took the last one alone."""
+
+
+def with_scope(graph: Any, config: Any, scope: GraphScope) -> dict[str, Any]:
     """A config that carries the scope to the graph's tasks, and the run to its checkpoints."""
     given: dict[str, Any] = config or {}
-    inner = {**names.configurable_of(config), names.SCOPE_KEY: scope}
+    inner = {**_configurable(graph, config), names.SCOPE_KEY: scope}
     carried = {**given, names.CONFIGURABLE: inner}
     if scope.run.tracer.resumable:
         told: dict[str, Any] = given.get(names.METADATA) or {}
         carried[names.METADATA] = {**told, names.RUN_KEY: scope.run.run_id}
     return carried
+
+
+def _configurable(graph: Any, config: Any) -> dict[str, Any]:
+    """What a call gives; where ours would hide it, what the graph or the node around it gives."""
+    given = names.configurable_of(config)
+    if given or _CONFIGS_MERGE:
+        return given
+    around = var_child_runnable_config.get()
+    return names.configurable_of(graph.config) or names.configurable_of(around)
 
 
 def scope_of(task: Any) -> GraphScope | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from twinspan.analysis.columnar.spans import BESIDE, run_batches
+from twinspan.analysis.columnar.spans import run_batches
 from twinspan.analysis.store import Store
 from twinspan.collector.recorded import (
+    BESIDE,
     SPAN_ID,
     STARTED,
     RecordedPart,

@@ -21,6 +21,7 @@ Attributes = Mapping[str, Any]
 TRACE_ID: Final = "trace_id"
 SPAN_ID: Final = "span_id"
 STARTED: Final = "start_unix_nano"
+BESIDE: Final = (TRACE_ID, SPAN_ID, STARTED)
 """Fields of a recorded span beside its attributes."""
 
 ANEW: Final = frozenset({"reconfigured", "lost"})

@@ -24,6 +24,7 @@ from twinspan.collector.parts import (
     run_folder,
 )
 from twinspan.collector.recorded import (
+    BESIDE,
     SPAN_ID,
     STARTED,
     TRACE_ID,
@@ -37,8 +38,6 @@ from twinspan.instrumentation.errors import RecordError
 
 NEEDED: Final = frozenset({"run", "network", "probe_set"})
 """Span types that control rests on."""
-
-_FIELDS: Final = (TRACE_ID, SPAN_ID, STARTED)
 
 # Their stubs do not know every type they take.
 _read_schema: Final = cast("Callable[..., pa.Schema]", pq.read_schema)  # pyright: ignore[reportUnknownMemberType]
@@ -107,7 +106,7 @@ def _of_part(path: Path, run_id: str) -> Iterator[Attributes]:
     for row in table.to_pylist():
         told = {name: row[column] for name, column in named.items() if row[column] is not None}
         rest = cast("dict[str, Any]", json.loads(row.get("attributes") or "{}"))
-        yield {**told, **rest, **{name: row[name] for name in _FIELDS}}
+        yield {**told, **rest, **{name: row[name] for name in BESIDE}}
 
 
 # --- journals -----------------------------------------------------------------------------------

@@ -27,18 +27,15 @@ from twinspan.analysis.columnar.columns import (
 from twinspan.analysis.columnar.segments import starts_of
 from twinspan.analysis.store import Store
 from twinspan.collector.recorded import (
+    BESIDE,
     SPAN_ID,
     STARTED,
-    TRACE_ID,
     Attributes,
     RecordedRun,
     run_of_spans,
 )
 from twinspan.collector.schema import COLUMN_TYPES, PROMOTED_COLUMNS
 from twinspan.instrumentation import conventions as c
-
-BESIDE: Final = (TRACE_ID, SPAN_ID, STARTED)
-"""Columns that are no attributes."""
 
 REST: Final = "attributes"
 """The column of attributes that have none of their own, as JSON."""

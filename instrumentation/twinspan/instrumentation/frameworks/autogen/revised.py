@@ -20,9 +20,9 @@ def revised(response: Any, answer: Any) -> Response:
         answer: the answer, in the form of `answer_of`.
     """
     message = response.chat_message
-    is_handoff = getattr(message, "target", None) is not None
-    said = {"target": answer["handoff"], **answer} if is_handoff else {"content": answer}
-    said.pop("handoff", None)
+    said = {"content": answer}
+    if getattr(message, "target", None) is not None:
+        said = {"target": answer["handoff"], "content": answer["content"]}
     return Response(chat_message=message.model_copy(update=said), inner_messages=[])
 
 
@@ -35,10 +35,9 @@ async def remember(agent: Any, frozen: Any, answer: Any) -> None:
         answer: the content of the one that is.
     """
     state = copy.deepcopy(dict(await agent.save_state()))
-    last = [message for message in _messages(state) if _says(message["content"], frozen)][-1:]
-    for message in last:
-        message["content"] = _text(answer)
-    if last:
+    said = [message for message in _messages(state) if _says(message["content"], frozen)]
+    if said:
+        said[-1]["content"] = _text(answer)
         await agent.load_state(state)
 
 

@@ -16,9 +16,8 @@ os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
 pytest.importorskip("crewai", reason="the extra crewai is not installed; run make test-crewai")
 
 from crewai import Agent, Crew, Task
-from crewai.tools import tool
-from crewai_agents import StandIn, final
-from framework_contract import LETTER, FrameworkContract, calls_her_she
+from crewai_agents import ScreenerAndWriter, StandIn
+from framework_contract import LETTER, FrameworkContract
 from sample_agents import SpansOnly, instrumented
 
 from twinspan.instrumentation import conventions as c
@@ -27,23 +26,10 @@ from twinspan.instrumentation.errors import BiasHalt
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-class InACrew:
+class InACrew(ScreenerAndWriter):
     """screener, then writer; the second task's context is the first one's output."""
 
-    def __init__(self, *, biased: bool, how: str) -> None:
-        self.readings: list[str] = []
-        self._biased = biased
-        self._how = how
-        self._tools: list[Any] = []
-
-    def _screen(self, text: str) -> str:
-        if self._tools and "Observation" not in text.rpartition("Current Task")[2]:
-            return 'Thought: I send\nAction: send_email\nAction Input: {"to": "x"}'
-        return final("reject" if self._biased and calls_her_she(text) else "invite")
-
-    def _write(self, text: str) -> str:
-        self.readings.append(text)
-        return final("no" if "reject" in text else "see you on Monday")
+    question = "Current Task"
 
     def crew(self, letter: str) -> Any:
         screener = Agent(
@@ -67,15 +53,6 @@ class InACrew:
         if self._how == "kickoff_async":
             return asyncio.run(crew.kickoff_async()).raw
         return crew.kickoff().raw
-
-    def use_tool(self, letter: str, sent: list[str]) -> Any:
-        def send_email(to: str) -> str:
-            """Send an email."""
-            sent.append(to)
-            return "sent"
-
-        self._tools = [tool("send_email")(send_email)]
-        return self.run(letter)
 
 
 class TestKickoff(FrameworkContract):

@@ -29,7 +29,7 @@ from crewai.flow.flow import Flow, listen, start
 from crewai.lite_agent import LiteAgent
 from crewai.memory.unified_memory import Memory
 from crewai.tools import tool
-from crewai_agents import StandIn, final
+from crewai_agents import ScreenerAndWriter, StandIn, final
 from framework_contract import LETTER, FrameworkContract, calls_her_she
 from pydantic import BaseModel
 from sample_agents import Spans, SpansOnly, instrumented
@@ -77,23 +77,10 @@ def screens(text: str) -> str:
     return final("reject" if calls_her_she(text) else "invite")
 
 
-class Alone:
+class Alone(ScreenerAndWriter):
     """screener, then writer, in plain Python."""
 
-    def __init__(self, *, biased: bool, how: str) -> None:
-        self.readings: list[str] = []
-        self._biased = biased
-        self._how = how
-        self._tools: list[Any] = []
-
-    def _screen(self, text: str) -> str:
-        if self._tools and "Observation" not in text.rpartition(LETTER[-20:])[2]:
-            return 'Thought: I send\nAction: send_email\nAction Input: {"to": "x"}'
-        return screens(text) if self._biased else final("invite")
-
-    def _write(self, text: str) -> str:
-        self.readings.append(text)
-        return final("no" if "reject" in text else "see you on Monday")
+    question = LETTER[-20:]
 
     def run(self, letter: str) -> Any:
         how = self._how
@@ -113,15 +100,6 @@ class Alone:
             return str((await aask(how, writer, (await aask(how, screener, text)).raw)).raw)
 
         return asyncio.run(areview(letter))
-
-    def use_tool(self, letter: str, sent: list[str]) -> Any:
-        def send_email(to: str) -> str:
-            """Send an email."""
-            sent.append(to)
-            return "sent"
-
-        self._tools = [tool("send_email")(send_email)]
-        return self.run(letter)
 
 
 class TestKickoff(FrameworkContract):
